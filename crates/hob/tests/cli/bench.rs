@@ -8,7 +8,7 @@ use hob_bench::record::{Record, RecordKind, RecordStore, RunStatus};
 
 use crate::executable::write_executable;
 use crate::free_port::free_port;
-use crate::{User, json_stdout, stderr, stdout};
+use crate::{Has, User, json_stdout, stderr, stdout};
 
 /// On a machine that is too busy to measure, records say so, and are there all the same.
 pub(crate) const BUSY_OR_NOT: [i32; 2] = [0, 5];
@@ -19,7 +19,7 @@ fn a_server_is_started_for_its_measurement_and_ended_after_it() {
     let mock = LaunchedMock::new("ttft_ms=5,itl_ms=1,tokens=16,cache=true");
     let few = "--shape quick_word --users 1 --runs-min 2 --runs-max 2 --json";
     let done = user.hob(mock.line("llm", few)).assert().code(&BUSY_OR_NOT[..]);
-    assert!(stderr(&done).contains("the server was started again"), "{}", stderr(&done));
+    stderr(&done).has(&["the server was started again"]);
     let record = json_stdout(&done);
     assert_eq!(record["confidence"]["server_starts"], 2);
     assert_eq!(record["engine"]["argv"][0], mock.launch.as_str());
@@ -169,16 +169,16 @@ fn the_longest_context_is_found_by_a_start_with_each() {
         assert_eq!((&found["lo_ok"], &found["usable"]), (&longest.into(), &longest.into()));
         assert_eq!((&found["hi_fail"], &found["confirmed"]), (&(longest + 256).into(), &2.into()));
         assert_eq!((&found["limited_by"], &found["proven_by"]), (&limit.into(), &proof.into()));
-        assert!(stderr(&done).contains("about 0 left"), "{}", stderr(&done));
+        stderr(&done).has(&["about 0 left"]);
     }
     // Whatever it is started with, a server with another context answers.
     let mut mock = mock("context_tokens=5000,tells_context=true,seed={ctx}");
-    let said = stderr(&ceiling(&mock).code(5));
-    assert!(said.contains("2048 is unknown: a server of an earlier start answered"), "{said}");
-    assert!(said.contains("the server was started with 2048 tokens and reports 5000"), "{said}");
+    stderr(&ceiling(&mock).code(5)).has(&[
+        "2048 is unknown: a server of an earlier start answered",
+        "the server was started with 2048 tokens and reports 5000",
+    ]);
     mock.launch = "llama-server -c 4096".to_owned();
-    let same = stderr(&ceiling(&mock).code(2));
-    assert!(same.contains("--launch does not contain {ctx}"), "{same}");
+    stderr(&ceiling(&mock).code(2)).has(&["--launch does not contain {ctx}"]);
 }
 
 #[test]
@@ -226,8 +226,7 @@ fn a_server_that_cannot_be_started_anew_has_no_cold_start_and_no_ceiling() {
 fn the_name_of_a_file_need_not_be_utf8() {
     let user = User::new();
     let mut hob = user.hob("bench llm --target http://127.0.0.1:1 --out");
-    let said = stderr(&hob.arg(OsStr::from_bytes(b"caf\xe9")).assert().code(5));
-    assert!(said.contains("127.0.0.1:1"), "{said}");
+    stderr(&hob.arg(OsStr::from_bytes(b"caf\xe9")).assert().code(5)).has(&["127.0.0.1:1"]);
 }
 
 /// The command of a verb that measures a mock with this script once.

@@ -1,6 +1,6 @@
 //! `hob bench import`, `hob bench show` and `hob site build`: from another program's file to a page.
 
-use crate::{User, names, stderr, stdout};
+use crate::{Has, User, names, stderr, stdout};
 
 const RESULT: &str = r#"[{"model_filename": "Qwen3-8B-Q4_K_M.gguf", "gpu_info": "Radeon", "backends": "Vulkan", "build_number": 9001, "build_commit": "4a3ed6c",
   "n_prompt": 0, "n_gen": 128, "test_time": "2026-11-02T10:00:00Z", "samples_ts": [5.0, 5.5, 6.0], "avg_ts": 5.5}]"#;
@@ -34,14 +34,12 @@ fn one_bad_file_stops_no_other() {
     user.write("bad.json", "{");
     user.write("out.json", RESULT);
     let import = user.hob("bench import bad.json none.json /dev/zero out.json").assert().code(2);
-    assert!(
-        stderr(&import).contains("bad.json: neither JSON, JSON lines nor YAML"),
-        "{}",
-        stderr(&import)
-    );
-    assert!(stderr(&import).contains("none.json"));
-    assert!(stderr(&import).contains("/dev/zero: it is not a regular file"));
-    assert!(stdout(&import).contains("1 record of llama-bench kept"));
+    stderr(&import).has(&[
+        "bad.json: neither JSON, JSON lines nor YAML",
+        "none.json",
+        "/dev/zero: it is not a regular file",
+    ]);
+    stdout(&import).has(&["1 record of llama-bench kept"]);
     user.fails("bench import out.json --format x", 2, "one of auto, llama-bench");
 }
 
@@ -54,7 +52,7 @@ fn a_page_is_built_of_what_can_be_read() {
         .expect("a file");
     let build = user.hob("site build --without-published --out page").assert().success();
     assert_eq!(stdout(&build), "1 run, 14 files: page/index.html\n");
-    assert!(stderr(&build).contains("later.yaml: written by a later hob"), "{}", stderr(&build));
+    stderr(&build).has(&["later.yaml: written by a later hob"]);
     assert_eq!(
         names(&user.path("work/page")),
         [
@@ -76,7 +74,6 @@ fn a_page_is_built_of_what_can_be_read() {
     );
     let records = std::fs::read_to_string(user.path("work/page/records.js")).expect("records");
     assert!(records.contains("Qwen3-8B-Q4_K_M") && records.contains("later.yaml"));
-    let with = user.prints("site build --records none");
-    assert!(with.contains(" runs, "), "{with}");
+    user.prints("site build --records none").has(&[" runs, "]);
     user.fails("site build --ledger none", 2, "the request log does not exist");
 }

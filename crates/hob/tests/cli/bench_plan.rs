@@ -6,7 +6,7 @@ use hob_bench::record::{Record, RecordKind, RecordSource, RecordStore, Spread};
 use hob_bench::terms::Metric;
 
 use crate::bench::BUSY_OR_NOT;
-use crate::{User, json_stdout, stderr, stdout, until};
+use crate::{Has, User, json_stdout, stderr, stdout, until};
 
 /// A run of so many tokens per second, kept without samples: only intervals that are apart say something.
 fn kept(user: &User, users: u32, tok_s: f64) -> String {
@@ -29,11 +29,13 @@ fn two_runs_are_compared_and_a_gate_says_so_by_its_code() {
     let (near, other) = (kept(&user, 1, 5.15), kept(&user, 4, 5.1));
 
     let said = user.prints(format!("bench compare {} {slow}", &base[28..]));
-    for expected in
-        ["Unpaired: measured at different times", "gen tok/s", "5.1 tok/s", "-19.6 %", "slower"]
-    {
-        assert!(said.contains(expected), "{expected}: {said}");
-    }
+    said.has(&[
+        "Unpaired: measured at different times",
+        "gen tok/s",
+        "5.1 tok/s",
+        "-19.6 %",
+        "slower",
+    ]);
     let found = user.json(format!("bench compare {base} {near} --json"));
     assert_eq!(found["cells"][0]["pairing"], "unpaired");
     assert_eq!(found["cells"][0]["figures"][0]["finding"], "inconclusive", "{found}");
@@ -120,18 +122,16 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
 
     let dry = user.hob("bench plan plan.yaml --dry-run").assert().success();
     let left = format!("{} of 4 cells are left", 4 - before);
-    assert!(stderr(&dry).contains(&left), "{}", stderr(&dry));
+    stderr(&dry).has(&[&left]);
     let dry = user.hob("bench plan plan.yaml --dry-run --json").assert().success();
     let cells = stdout(&dry);
     let done = cells.lines().filter(|cell| cell.contains("\"done\":true")).count();
     assert_eq!((cells.lines().count(), done), (4, before), "{cells}");
     let rest = user.hob("bench plan plan.yaml").assert().success();
     let told = format!("4 cells: {} measured, {before} done before, 0 failed, 0 left", 4 - before);
-    assert!(stderr(&rest).contains(&told), "{}", stderr(&rest));
-    let again = user.hob("bench llm --plan plan.yaml").assert().success();
-    assert!(stderr(&again).contains("4 cells: 0 measured, 4 done before"), "{}", stderr(&again));
-    let none = user.hob("bench tts --plan plan.yaml").assert().code(2);
-    assert!(stderr(&none).contains("names no cell of tts"), "{}", stderr(&none));
+    stderr(&rest).has(&[&told]);
+    user.notes("bench llm --plan plan.yaml").has(&["4 cells: 0 measured, 4 done before"]);
+    user.fails("bench tts --plan plan.yaml", 2, "names no cell of tts");
     assert_eq!(count(), 4);
 }
 
@@ -150,8 +150,7 @@ fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
         );
         user.write("plan.yaml", &plan);
         let done = user.hob(format!("bench plan plan.yaml --out {on_fail}")).assert().code(5);
-        assert!(stderr(&done).contains(told), "{}", stderr(&done));
-        assert!(stderr(&done).contains("the server answered 500"), "{}", stderr(&done));
+        stderr(&done).has(&[told, "the server answered 500"]);
         let table = stdout(&done);
         let row = table.lines().nth(1).expect("a row");
         assert_eq!(row.split_whitespace().nth(1), Some("here"), "{table}");
@@ -292,8 +291,10 @@ fn what_no_run_can_mend_is_said_before_anything_is_run_again() {
     let mut measured = user.hob(format!("bench llm --target {url} --json {few}"));
     let record = json_stdout(&measured.assert());
     let id = record["id"].as_str().expect("an id");
-    let said = user.refusal(format!("bench rerun {id}"), 5);
-    for expected in ["stays unverified", "give --launch", "give --model-file", "what was cached"] {
-        assert!(said.contains(expected), "{expected}: {said}");
-    }
+    user.refusal(format!("bench rerun {id}"), 5).has(&[
+        "stays unverified",
+        "give --launch",
+        "give --model-file",
+        "what was cached",
+    ]);
 }

@@ -21,7 +21,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 use crate::terminal::Terminal;
-use crate::{User, names, stderr, stdout};
+use crate::{Has, User, names, stderr, stdout};
 
 /// A server with one model; it ends with the runtime.
 pub(crate) fn serve_model<T: Registered>(
@@ -117,7 +117,7 @@ fn stdin_is_the_prompt_or_stands_behind_it() {
     let asked: Vec<_> = model.requests().iter().flat_map(said).collect();
     assert_eq!(asked, ["user: one?\n", "user: two?", "user: What is this?\n\nthree"]);
     let nothing = user.hob(format!("chat --server {url}")).write_stdin(" \n").assert().code(2);
-    assert!(stderr(&nothing).contains("there is no prompt"));
+    stderr(&nothing).has(&["there is no prompt"]);
     let broken = user.hob(format!("chat --server {url}")).write_stdin(&b"caf\xe9"[..]).assert();
     assert!(stderr(&broken.code(2)).contains("not UTF-8 at byte 3"));
 }
@@ -209,14 +209,14 @@ fn an_answer_that_breaks_off_is_a_failure_after_its_text() {
     let (_model, _server, address) = scripted(vec![script]);
     let said = user.hob(format!("chat --server {address} hi")).assert().code(5);
     assert_eq!(stdout(&said), "Go\n");
-    assert!(stderr(&said).contains("the chat worker ended unexpectedly"), "{}", stderr(&said));
+    stderr(&said).has(&["the chat worker ended unexpectedly"]);
 }
 
 #[test]
 fn the_hob_that_runs_here_answers_without_being_named() {
     let user = User::new();
     let (model, _server, address) = scripted(vec![says(&["1"]), says(&["2"])]);
-    user.write("hob.toml", &format!("[server]\nlisten = \"{address}\"\n"));
+    user.configure(&format!("[server]\nlisten = \"{address}\"\n"));
     assert_eq!(user.prints("chat hi"), "1\n");
     assert_eq!(user.prints("chat -m scripted hi"), "2\n");
     assert_eq!(model.requests().len(), 2);
@@ -236,16 +236,14 @@ fn a_server_s_refusal_is_shown_in_its_words() {
     let args = format!("chat --server {address} hi");
     user.fails(&args, 2, "HOB_API_KEY");
     let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
-    assert!(stderr(&said).contains("maximum context length is 8192 tokens"));
+    stderr(&said).has(&["maximum context length is 8192 tokens"]);
     let args = format!("{args} -m other");
-    let said = user.hob(args).env("HOB_API_KEY", "abracadabra").assert().code(3);
-    assert!(stderr(&said).contains("other"), "{}", stderr(&said));
+    stderr(&user.hob(args).env("HOB_API_KEY", "abracadabra").assert().code(3)).has(&["other"]);
 }
 
 #[test]
 fn each_mistake_has_its_exit_code_and_sentence() {
-    let user = User::new();
-    user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
+    let user = User::new().configured("[server]\nlisten = \"127.0.0.1:1\"\n");
     user.write("list.json", "[]");
     user.write("text.json", "what?");
     let rows = [
@@ -364,7 +362,7 @@ fn a_single_answer_ends_with_ctrl_c() {
 fn models_are_loaded_listed_and_unloaded() {
     let user = User::new();
     let (_model, _server, address) = scripted(Vec::new());
-    user.write("hob.toml", &format!("[server]\nlisten = \"{address}\"\n"));
+    user.configure(&format!("[server]\nlisten = \"{address}\"\n"));
     let ps = || user.prints("ps");
     let line = |list: &str| {
         let line = list.lines().nth(1).unwrap_or_default().split_whitespace();
@@ -407,12 +405,10 @@ fn a_model_that_answers_to_its_end_is_not_called_unloaded() {
 
 #[test]
 fn without_a_server_they_say_how_to_start_one() {
-    let user = User::new();
-    user.write("hob.toml", "[server]\nlisten = \"127.0.0.1:1\"\n");
+    let user = User::new().configured("[server]\nlisten = \"127.0.0.1:1\"\n");
     for args in ["ps", "load smollm2", "unload smollm2"] {
-        let said = stderr(&user.hob(args).timeout(Duration::from_secs(60)).assert().code(5));
-        assert!(said.contains("http://127.0.0.1:1 does not answer"), "{said}");
-        assert!(said.contains("start a server with `hob serve`"), "{said}");
+        stderr(&user.hob(args).timeout(Duration::from_secs(60)).assert().code(5))
+            .has(&["http://127.0.0.1:1 does not answer", "start a server with `hob serve`"]);
         let there = format!("{args} --server 127.0.0.1:1");
         user.fails(there, 5, "check that `hob serve` runs there");
     }

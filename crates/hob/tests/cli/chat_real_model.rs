@@ -4,18 +4,11 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::real_server::{Served, agent};
-use crate::{User, exit_code, kill, stderr, stdout, until};
-
-fn ready(user: &User) -> Served {
-    let mut served = Served::start(user);
-    served.wait_for_note("smollm2 is ready");
-    served
-}
+use crate::{Has, User, exit_code, kill, stderr, stdout, until, until_ok};
 
 /// A worker that is stopped takes seconds to end.
 #[test]
@@ -43,7 +36,7 @@ fn question(messages: Value) -> Value {
 #[test]
 fn one_server_reuses_its_cache_refuses_what_cannot_be_answered_keeps_schemas_and_loads_again() {
     let user = User::with_only(&["smollm2"]);
-    let served = ready(&user);
+    let served = Served::start(&user).until_ready("smollm2");
     // The first request of the server: nothing of its prompt is in the cache.
     the_second_turn_of_a_conversation_reuses_the_cache(&served);
     a_prompt_that_does_not_fit_is_refused_with_both_numbers(&served);
@@ -73,10 +66,9 @@ fn the_second_turn_of_a_conversation_reuses_the_cache(served: &Served) {
 
 /// The body of the answer, which is a refusal of the client's request.
 fn refused(served: &Served, body: &Value) -> Value {
-    let answer = agent().post(format!("{}v1/chat/completions", served.url)).send_json(body);
-    let mut answer = answer.expect("an answer");
-    assert_eq!(answer.status(), 400);
-    answer.body_mut().read_json().expect("JSON")
+    let answer = served.post("v1/chat/completions", body);
+    assert_eq!(answer.status, 400);
+    answer.body
 }
 
 fn a_prompt_that_does_not_fit_is_refused_with_both_numbers(served: &Served) {
@@ -93,19 +85,20 @@ fn a_prompt_that_does_not_fit_is_refused_with_both_numbers(served: &Served) {
 fn a_draft_model_of_the_same_vocabulary_is_accepted() {
     let user = User::with_only(&["smollm2"]);
     user.shallow_model("small.gguf");
-    user.write("hob.toml", "[chat]\nthreads = 1\ndraft_model = \"small.gguf\"\n");
+    user.configure("[chat]\nthreads = 1\ndraft_model = \"small.gguf\"\n");
     let asked = user.hob("chat --max-tokens 8 Hello").assert().success();
     assert!(!stdout(&asked).trim().is_empty(), "{}", stderr(&asked));
 }
 
 #[test]
 fn a_draft_model_of_another_vocabulary_is_refused_before_any_answer() {
-    let user = User::with_only(&["smollm2", "gemma-3-270m-base"]);
-    user.write("hob.toml", "[chat]\ndraft_model = \"gemma-3-270m-base\"\n");
+    let user = User::with_only(&["smollm2", "gemma-3-270m-base"])
+        .configured("[chat]\ndraft_model = \"gemma-3-270m-base\"\n");
     let asked = user.hob("chat Hello").assert().failure();
-    let said = stderr(&asked);
-    assert!(said.contains("cannot guess for this model: its token"), "{said}");
-    assert!(said.contains("set chat.draft_model to a smaller model of the same family"), "{said}");
+    stderr(&asked).has(&[
+        "cannot guess for this model: its token",
+        "set chat.draft_model to a smaller model of the same family",
+    ]);
     assert_eq!(stdout(&asked), "");
 }
 
@@ -150,7 +143,7 @@ fn a_grammar_that_never_compiles_is_refused_and_its_worker_lives(served: &Served
 #[test]
 fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_request_works() {
     let user = User::with_only(&["smollm2", "kokoro"]);
-    let served = ready(&user);
+    let served = Served::start(&user).until_ready("smollm2");
     let speech = served.ask(&"The sea is calm tonight. ".repeat(8), "af_heart").expect("sound");
     let mut speech = speech.into_reader();
     speech.read_exact(&mut [0; 4800]).expect("sound");
@@ -175,14 +168,7 @@ fn eight_answers_end_with_an_error_when_their_worker_is_killed_and_the_next_requ
     });
     // On a busy machine the restart takes longer than a request waits, so the client must try again.
     let next = question(json!([{"role": "user", "content": "Are you there?"}]));
-    let until = Instant::now() + Duration::from_secs(300);
-    let answer = loop {
-        match served.chat(&next) {
-            Ok(answer) => break answer,
-            Err(error) => assert!(Instant::now() < until, "{error}"),
-        }
-        thread::sleep(Duration::from_millis(100));
-    };
+    let answer = until_ok(300, || served.chat(&next));
     assert!(answer["choices"][0]["message"]["content"].is_string(), "{answer}");
     let mut rest = Vec::new();
     speech.read_to_end(&mut rest).expect("the sound goes on to its end");

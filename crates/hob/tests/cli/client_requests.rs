@@ -20,9 +20,8 @@ fn ready(stored: &[&str], settings: &str) -> (User, Served) {
     user.shallow_model("smollm2.gguf");
     let chat = "[transcription]\nload = \"first_request\"\n\
                 [chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n";
-    user.write("hob.toml", &format!("{chat}{settings}"));
-    let mut served = Served::start(&user);
-    served.wait_for_note("smollm2 is ready");
+    user.configure(&format!("{chat}{settings}"));
+    let served = Served::start(&user).until_ready("smollm2");
     (user, served)
 }
 

@@ -4,12 +4,12 @@
 use std::io::Read;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::real_server::Served;
-use crate::{User, until};
+use crate::{User, until, until_ok};
 
 // Each takes several windows of the vocoder. Longer texts would only take longer: most of these tests' time is synthesis.
 const SEA: &str = "The salt breeze came across from the sea.";
@@ -22,10 +22,8 @@ const SECOND_WINDOW_BYTES: usize = FIRST_SOUND_BYTES + 24_000 * 2;
 
 /// A server with the threads that users have. Engines with several threads also compute two windows at the same time.
 fn served() -> (User, Served) {
-    let user = User::with_only(&["kokoro"]);
-    user.write("hob.toml", "[speech]\nthreads = 0\n");
-    let mut served = Served::start(&user);
-    served.wait_for_note("kokoro is ready");
+    let user = User::with_only(&["kokoro"]).configured("[speech]\nthreads = 0\n");
+    let served = Served::start(&user).until_ready("kokoro");
     (user, served)
 }
 
@@ -69,14 +67,8 @@ fn a_worker_that_is_killed_is_an_error_for_its_client_and_is_replaced(served: &S
     served.kill_worker("speech");
     let cut = body.read_to_end(&mut Vec::new());
     assert!(cut.is_err(), "the answer ended as if it were whole");
-    let deadline = Instant::now() + Duration::from_secs(300);
-    let again = loop {
-        match served.ask("Here I am again.", "af_heart") {
-            Ok(mut body) => break body.read_to_vec().expect("a whole answer"),
-            Err(error) => assert!(Instant::now() < deadline, "no other worker came: {error}"),
-        }
-        thread::sleep(Duration::from_millis(50));
-    };
+    let mut again = until_ok(300, || served.ask("Here I am again.", "af_heart"));
+    let again = again.read_to_vec().expect("a whole answer");
     assert!(again.len() > 24_000, "{} bytes", again.len());
 }
 
@@ -120,8 +112,7 @@ fn answers_of_three_hundred_clients_that_leave_are_stopped() {
 #[test]
 fn another_program_decodes_every_format_to_the_same_length() {
     let user = User::with_only(&["kokoro"]);
-    let mut served = Served::start(&user);
-    served.wait_for_note("kokoro is ready");
+    let served = Served::start(&user).until_ready("kokoro");
     // One window and a part of another. The text is short because it is synthesised for each format.
     let text = "Trains leave from here.";
     let samples = served.samples(text, "af_heart").len();

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::real_server::Served;
-use crate::{User, json_stdout, kill, stderr};
+use crate::{Has, User, json_stdout, kill, stderr};
 
 /// A few items of easy tasks.
 const SMALL: &str =
@@ -18,7 +18,7 @@ fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
     let user = User::with_only(&["smollm2"]);
     let evaluate = || {
         let ran = user.hob(format!("{SMALL} --json")).assert().success();
-        assert!(stderr(&ran).contains("6 items are too few"), "{}", stderr(&ran));
+        stderr(&ran).has(&["6 items are too few"]);
         json_stdout(&ran)
     };
     let (first, second) = (evaluate(), evaluate());
@@ -30,14 +30,14 @@ fn a_model_has_the_same_scores_twice_and_a_person_can_correct_them() {
     assert!(overall(&first)["ttfv_p50_ms"].as_f64() > Some(1.0), "{first}");
     let id = second["id"].as_str().expect("an id");
     let line = format!("eval grade {id} arithmetic/2x1/0 correct --why 'it was right'");
-    let graded = user.prints(line);
-    assert!(graded.contains("is now correct"), "{graded}");
-    let report = user.prints("eval report");
-    for part in
-        ["smollm2", "first visible", "arithmetic:2x1", "Batch reasoning", "Bounds: interactive"]
-    {
-        assert!(report.contains(part), "{part}: {report}");
-    }
+    user.prints(line).has(&["is now correct"]);
+    user.prints("eval report").has(&[
+        "smollm2",
+        "first visible",
+        "arithmetic:2x1",
+        "Batch reasoning",
+        "Bounds: interactive",
+    ]);
     let report = user.json("eval report --json");
     assert_eq!(report["arms"][0]["eval"]["corrected_by_hand"], 1);
     let site = user.prints("site build --without-published");
@@ -60,8 +60,7 @@ fn a_base_model_is_evaluated_by_its_completions_and_by_log_probabilities() {
     user.write("choices.jsonl", CHOICES);
     // One server for all evaluations, because loading the model takes most of the time.
     let serve = "serve --listen 127.0.0.1:0 --chat-model gemma-3-270m-base";
-    let mut served = Served::run(user.process(serve));
-    served.wait_for_note("gemma-3-270m-base is ready");
+    let served = Served::run(user.process(serve)).until_ready("gemma-3-270m-base");
     let evaluate = |file: &str, how: &str| {
         let target = format!("--target {} --api hob --model gemma-3-270m-base", served.url);
         let record = user.json(format!("eval {target} --file {file} --json {how}"));
@@ -89,8 +88,7 @@ fn an_evaluation_on_a_server_of_its_own_goes_on_where_it_was_stopped() {
     kill("-INT", first.id());
     lines.for_each(drop);
     first.wait().expect("it ends");
-    let second = user.notes(words);
-    assert!(second.contains("goes on after "), "{second}");
+    user.notes(words).has(&["goes on after "]);
 }
 
 #[test]

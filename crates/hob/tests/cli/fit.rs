@@ -2,7 +2,7 @@
 
 use hob_models::gguf::sample::SampleGguf;
 
-use crate::User;
+use crate::{Has, User};
 
 /// Small enough for any machine. Its figures are known for this one.
 const ON: &str = "--machine rtx-4070-laptop";
@@ -18,10 +18,11 @@ fn a_file_is_asked_about_by_its_header_alone() {
     let terms = plan["memory"]["terms"].as_array().expect("terms");
     let weights = terms.iter().find(|term| term["name"] == "weights").expect("weights");
     assert_eq!(weights["basis"], "measured");
-    let said = user.prints(format!("fit model.gguf {ON}"));
-    for part in ["fits in VRAM with a context of 512 tokens", "llama-server -m", "-ngl 999"] {
-        assert!(said.contains(part), "{part}: {said}");
-    }
+    user.prints(format!("fit model.gguf {ON}")).has(&[
+        "fits in VRAM with a context of 512 tokens",
+        "llama-server -m",
+        "-ngl 999",
+    ]);
 }
 
 #[test]
@@ -95,9 +96,10 @@ fn a_model_that_fits_in_few_bits_alone_names_that_quant_once_with_a_warning() {
 fn a_model_that_does_not_fit_names_the_shortage_and_exits_with_1_on_request() {
     let user = User::new();
     let large = format!("fit llama3.3:70b {ON} --pool gpu0=1GB --pool ram=2GB");
-    let said = user.prints(&large);
-    assert!(said.contains("does not fit with 8,192 tokens of context"), "{said}");
-    assert!(said.contains("the most capable known model that fits"), "{said}");
+    user.prints(&large).has(&[
+        "does not fit with 8,192 tokens of context",
+        "the most capable known model that fits",
+    ]);
     user.refusal(format!("{large} --require"), 1);
     user.prints(format!("fit smollm2:135m --require {ON}"));
 }
@@ -171,8 +173,7 @@ fn names_are_taken_as_people_write_them_and_each_memory_is_one_row() {
 #[test]
 fn words_are_explained_and_models_recommended() {
     let user = User::new();
-    let said = user.prints("fit explain 'kv cache'");
-    assert!(said.contains("What attention stores for each token"), "{said}");
+    user.prints("fit explain 'kv cache'").has(&["What attention stores for each token"]);
     user.fails("fit explain 'KV cash'", 2, "try KV cache");
     let said = user.prints("fit --recommend --for code --machine rtx-4090");
     let row = said.lines().find(|line| line.contains("qwen3.5:27b")).expect("it is known");
@@ -186,6 +187,5 @@ fn the_model_of_speed_is_held_to_what_was_published() {
     let report = user.json("fit validate --json");
     let lines = report["lines"].as_array().expect("lines");
     assert!(lines.iter().filter(|line| line["part"] == "decode").count() >= 15, "{report}");
-    let text = user.prints("fit validate");
-    assert!(text.contains("qwen3-coder:30b-a3b") && text.contains("from one row"), "{text}");
+    user.prints("fit validate").has(&["qwen3-coder:30b-a3b", "from one row"]);
 }

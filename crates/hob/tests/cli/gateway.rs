@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::free_port::free_port;
 use crate::ledger::rows;
 use crate::loopback::Loopback;
-use crate::real_server::{Answer, Served, agent};
-use crate::{User, stderr, stdout, until};
+use crate::real_server::Served;
+use crate::{Has, User, stderr, stdout, until};
 
 /// No server listens there: the port needs more rights than tests have.
 const CLOSED: &str = "http://127.0.0.1:1";
@@ -22,12 +22,14 @@ fn behind() -> (User, Served) {
     Served::with("[dev]\nmock_unknown_models = true\n")
 }
 
-fn post(served: &Served, path: &str, key: Option<&str>, body: &Value) -> Answer {
-    let mut request = agent().post(format!("{}{path}", served.url));
-    if let Some(key) = key {
-        request = request.header("authorization", format!("Bearer {key}"));
-    }
-    Answer::of(request.send_json(body).expect("an answer"))
+/// The table of another server in `hob.toml`.
+pub(crate) fn upstream(name: &str, kind: &str, url: &str) -> String {
+    format!("[upstream.{name}]\nkind = \"{kind}\"\nurl = \"{url}\"\n")
+}
+
+/// The table of an alias with these targets.
+pub(crate) fn alias(name: &str, targets: &[&str]) -> String {
+    format!("[alias.{name}]\nto = {targets:?}\n")
 }
 
 fn hello(model: &str) -> Value {
@@ -44,47 +46,38 @@ fn every_fault_is_survived_or_reported() {
 #[test]
 fn a_user_s_own_alias_is_rehearsed_with_its_own_targets() {
     let (_behind, there) = behind();
-    let user = User::new();
-    user.write(
-        "hob.toml",
-        &format!(
-            "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\n[alias.fast]\nto = [\"there/any\"]\n",
-            there.url
-        ),
-    );
-    let told = user.hob("selftest gateway --alias fast").assert().success();
-    assert!(stdout(&told).contains("Hello! How can I help?"), "{}", stdout(&told));
+    let there = upstream("there", "hob", &there.url);
+    let user = User::new().configured(&(there + &alias("fast", &["there/any"])));
+    user.prints("selftest gateway --alias fast").has(&["Hello! How can I help?"]);
     let refused = user.hob("selftest gateway --alias slow").assert().failure();
-    assert!(stderr(&refused).contains("there is no alias 'slow'"));
+    stderr(&refused).has(&["there is no alias 'slow'"]);
 }
 
 #[test]
 fn one_address_leads_to_a_server_of_every_openai_or_ollama_kind() {
     let (_behind, there) = behind();
-    let url = &there.url;
-    let upstream = |kind: &str| format!("[upstream.{kind}]\nkind = \"{kind}\"\nurl = \"{url}\"\n");
     // Anthropic has neither completions nor embeddings.
     let kinds =
         ["hob", "ollama", "openai", "llama-server", "vllm", "sglang", "tabby", "openrouter"];
-    let config: String = kinds.iter().map(|kind| upstream(kind)).collect();
-    let dead = format!("[upstream.dead]\nurl = \"{CLOSED}\"\nkind = \"openai\"\n");
-    let alias = "[alias.fast]\nto = [\"dead/gone\", \"ollama/any\"]\n\
-                 [alias.\"fast? yes\"]\nto = [\"ollama/any\"]\n";
-    let (user, here) = Served::with(&format!("{config}{dead}{alias}"));
+    let config: String = kinds.iter().map(|kind| upstream(kind, kind, &there.url)).collect();
+    let dead = upstream("dead", "openai", CLOSED);
+    let fast = alias("fast", &["dead/gone", "ollama/any"]);
+    let asked = alias("\"fast? yes\"", &["ollama/any"]);
+    let (user, here) = Served::with(&[config, dead, fast, asked].concat());
     for kind in kinds {
-        let answer = post(&here, "v1/chat/completions", None, &hello(&format!("{kind}/any")));
+        let answer = here.post("v1/chat/completions", &hello(&format!("{kind}/any")));
         let message = &answer.body["choices"][0]["message"]["content"];
         assert_eq!((answer.status, message), (200, &json!("Hello! How can I help?")), "{kind}");
         assert_eq!(answer.header("x-hob-target"), Some(format!("{kind}/any").as_str()));
         let body = json!({"model": format!("{kind}/any"), "prompt": "Once"});
-        let answer = post(&here, "v1/completions", None, &body);
+        let answer = here.post("v1/completions", &body);
         assert_eq!(answer.status, 200, "{kind}: {}", answer.body);
         let body = json!({"model": format!("{kind}/any"), "input": ["a", "b"]});
-        let answer = post(&here, "v1/embeddings", None, &body);
+        let answer = here.post("v1/embeddings", &body);
         let count = answer.body["data"].as_array().map(Vec::len);
         assert_eq!((answer.status, count), (200, Some(2)), "{kind}: {}", answer.body);
     }
-    let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
+    let answer = here.post("v1/chat/completions", &hello("fast"));
     assert_eq!(
         (
             answer.header("x-hob-alias"),
@@ -139,7 +132,7 @@ fn lists_come_from_memory_while_servers_are_down() {
     // A request that waited for the silent servers would take three seconds each time.
     let took = (0..3).map(|_| listed().1).min();
     assert!(took < Some(Duration::from_millis(500)), "{took:?}");
-    let answer = post(&here, "v1/chat/completions", None, &hello("fast"));
+    let answer = here.post("v1/chat/completions", &hello("fast"));
     assert_eq!((answer.status, &answer.body["error"]["type"]), (502, &json!("upstream_error")));
 }
 
@@ -147,15 +140,11 @@ fn lists_come_from_memory_while_servers_are_down() {
 fn a_server_that_points_back_at_itself_is_found_out() {
     let user = User::new();
     let address = format!("127.0.0.1:{}", free_port());
-    user.write(
-        "hob.toml",
-        &format!(
-            "[server]\nlisten = \"{address}\"\n[upstream.me]\nkind = \"hob\"\nurl = \"http://{address}\"\n\
-             [alias.round]\nto = [\"me/round\"]\n"
-        ),
-    );
+    let me = upstream("me", "hob", &format!("http://{address}"));
+    let round = alias("round", &["me/round"]);
+    user.configure(&format!("[server]\nlisten = \"{address}\"\n{me}{round}"));
     let here = Served::run(user.process("serve"));
-    let answer = post(&here, "v1/chat/completions", None, &hello("round"));
+    let answer = here.post("v1/chat/completions", &hello("round"));
     let error = &answer.body["error"];
     assert_eq!((answer.status, &error["code"]), (508, &json!("loop_detected")));
     assert!(error["message"].as_str().expect("words").contains("points back"), "{error}");
@@ -164,13 +153,12 @@ fn a_server_that_points_back_at_itself_is_found_out() {
 #[test]
 fn keys_open_what_they_are_for_and_nothing_else() {
     let (_behind, there) = behind();
-    let (_user, here) = Served::with(&format!(
-        "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\n\
-         [alias.fast]\nto = [\"there/any\"]\n[alias.dear]\nto = [\"there/any\"]\n\
-         [keys.laptop]\nsecret = \"sha256:{}\"\naliases = [\"fast\"]\nrequests_per_minute = 2\n",
-        there.url, LAPTOP_SHA256
-    ));
-    let ask = |key, model| post(&here, "v1/chat/completions", key, &hello(model));
+    let [fast, dear] = ["fast", "dear"].map(|name| alias(name, &["there/any"]));
+    let limits = "aliases = [\"fast\"]\nrequests_per_minute = 2\n";
+    let key = format!("[keys.laptop]\nsecret = \"sha256:{LAPTOP_SHA256}\"\n{limits}");
+    let there = upstream("there", "hob", &there.url);
+    let (_user, here) = Served::with(&[there, fast, dear, key].concat());
+    let ask = |key, model| here.post_as(key, "v1/chat/completions", &hello(model));
     assert_eq!(ask(None, "fast").status, 401);
     assert_eq!(ask(Some("guess"), "fast").status, 401);
     let other = ask(Some("laptop-key"), "dear");
@@ -194,26 +182,21 @@ const LAPTOP_SHA256: &str = "9b7b36061a684541007d2c543574a1db801bc8f41f85ac5fdc0
 #[test]
 fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
     let (_behind, there) = behind();
-    let config = |alias: &str| {
-        format!(
-            "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\n[alias.{alias}]\nto = [\"there/any\"]\n",
-            there.url
-        )
-    };
+    let there = upstream("there", "hob", &there.url);
+    let config = |name: &str| there.clone() + &alias(name, &["there/any"]);
     let (user, mut here) = Served::with(&config("old"));
-    let status = |served: &Served, name: &str| {
-        post(served, "v1/chat/completions", None, &hello(name)).status
-    };
+    let status =
+        |served: &Served, name: &str| served.post("v1/chat/completions", &hello(name)).status;
     assert_eq!((status(&here, "old"), status(&here, "new")), (200, 404));
-    user.write("hob.toml", &config("new"));
+    user.configure(&config("new"));
     until(60, "the change was not followed", || status(&here, "new") == 200);
     assert_eq!(status(&here, "old"), 404);
     here.wait_for_note("hob applied the new aliases, upstreams, keys and pronunciations");
-    user.write("hob.toml", &(config("new") + "[ledger]\ndays = 3\n"));
+    user.configure(&(config("new") + "[ledger]\ndays = 3\n"));
     here.wait_for_note("the change in [ledger] needs a restart of hob");
-    user.write("hob.toml", &config("new"));
+    user.configure(&config("new"));
     here.wait_for_note("hob applied the new");
-    user.write("hob.toml", &config("new").replace("there/any", "missing/any"));
+    user.configure(&config("new").replace("there/any", "missing/any"));
     let is_refusal = |note: &String| {
         assert!(!note.contains("[ledger]"), "hob was started with this table: {note}");
         note.contains("hob.toml:5:1: alias 'new' leads to 'missing/any'")
@@ -229,14 +212,12 @@ fn a_configuration_that_changes_is_followed_whole_or_not_at_all() {
 #[test]
 fn a_server_with_one_slot_makes_two_choices_and_has_it_again() {
     let (_behind, there) = behind();
-    let (_user, here) = Served::with(&format!(
-        "[upstream.there]\nkind = \"hob\"\nurl = \"{}\"\nslots = 1\nqueue_size = 1\nfirst_token_timeout = \"30s\"\n",
-        there.url
-    ));
+    let limits = "slots = 1\nqueue_size = 1\nfirst_token_timeout = \"30s\"\n";
+    let (_user, here) = Served::with(&(upstream("there", "hob", &there.url) + limits));
     for _ in 0..3 {
         let mut body = hello("there/any");
         body["n"] = json!(2);
-        let answer = post(&here, "v1/chat/completions", None, &body);
+        let answer = here.post("v1/chat/completions", &body);
         let count = answer.body["choices"].as_array().map(Vec::len);
         assert_eq!((answer.status, count), (200, Some(2)), "{}", answer.body);
     }
@@ -256,18 +237,12 @@ fn a_key_that_a_server_repeats_is_never_shown() {
         let server = Loopback::start(move |_, stream| {
             stream.write_all(whole.as_bytes()).expect("an answer");
         });
-        let url = &server.url;
         let user = User::new();
-        user.write("key", KEY);
-        let key = user.path("work").join("key").display().to_string();
-        user.write(
-            "hob.toml",
-            &format!(
-                "[upstream.cloud]\nkind = \"openai\"\nurl = \"{url}\"\nkey = \"file:{key}\"\n"
-            ),
-        );
+        let key = user.write("key", KEY);
+        let key = format!("key = \"file:{}\"\n", key.display());
+        user.configure(&(upstream("cloud", "openai", &server.url) + &key));
         let here = Served::start(&user);
-        let answer = post(&here, "v1/chat/completions", None, &hello("cloud/any"));
+        let answer = here.post("v1/chat/completions", &hello("cloud/any"));
         let said = answer.body.to_string();
         assert!(answer.status >= 400 && said.contains("bad key …"), "{said}");
         assert!(!said.contains(KEY) && !format!("{:?}", answer.headers).contains(KEY), "{said}");
@@ -278,26 +253,27 @@ fn a_key_that_a_server_repeats_is_never_shown() {
 fn a_change_that_takes_the_last_key_does_not_open_the_house() {
     let user = User::new();
     let key = format!("[keys.laptop]\nsecret = \"sha256:{LAPTOP_SHA256}\"\n");
-    user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{key}"));
+    user.configure(&format!("[dev]\nmock_unknown_models = true\n{key}"));
     let mut here = Served::run(user.process("serve --listen 0.0.0.0:0"));
     let status =
-        |served: &Served, key| post(served, "v1/chat/completions", key, &hello("any")).status;
+        |served: &Served, key| served.post_as(key, "v1/chat/completions", &hello("any")).status;
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
-    user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
+    user.configure("[dev]\nmock_unknown_models = true\n");
     here.wait_for_note("hob keeps using the previous configuration");
     assert_eq!((status(&here, None), status(&here, Some("laptop-key"))), (401, 200));
 }
 
 #[test]
 fn a_key_that_is_replaced_in_its_file_no_longer_opens() {
-    let status =
-        |served: &Served, key| post(served, "v1/chat/completions", Some(key), &hello("any")).status;
+    let status = |served: &Served, key| {
+        served.post_as(Some(key), "v1/chat/completions", &hello("any")).status
+    };
     for place in
         ["[keys.laptop]\nsecret = \"file:laptop.key\"", "[server]\napi_key_file = \"laptop.key\""]
     {
         let user = User::new();
         let file = user.write("laptop.key", "first-key\n");
-        user.write("hob.toml", &format!("[dev]\nmock_unknown_models = true\n{place}\n"));
+        user.configure(&format!("[dev]\nmock_unknown_models = true\n{place}\n"));
         let mut here = Served::start(&user);
         assert_eq!((status(&here, "first-key"), status(&here, "second-key")), (200, 401));
         user.write("laptop.key", "second-key\n");
@@ -334,8 +310,7 @@ fn mistakes_are_found_before_serving() {
             "hob.toml:1:8: alias 'a' leads back to itself: a → b → a",
         ),
     ] {
-        let user = User::new();
-        user.write("hob.toml", config);
+        let user = User::new().configured(config);
         let refused = user.hob("config check").assert().failure();
         assert!(stderr(&refused).contains(said), "{config:?} gave {}", stderr(&refused));
         assert!(!stderr(&refused).contains("hunter2"));

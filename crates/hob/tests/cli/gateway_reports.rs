@@ -5,19 +5,18 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::mpsc::sync_channel;
-use std::thread::{self, sleep};
-use std::time::{Duration, Instant};
+use std::thread;
 
 use serde_json::json;
 
+use crate::gateway::{alias, upstream};
+use crate::ledger::rows;
 use crate::loopback::Loopback;
 use crate::real_server::{Answer, Served, agent};
-use crate::{User, stderr, stdout, until};
+use crate::{Has, User, stderr, stdout, until, until_ok};
 
 /// No server listens there.
 const NOBODY: &str = "http://127.0.0.1:1";
-/// The limit for things that happen in the background.
-const SOON: Duration = Duration::from_secs(60);
 
 fn answer(stream: &mut TcpStream, status: &str, content_type: &str, body: &str) {
     let head =
@@ -39,10 +38,13 @@ fn whole(stream: &mut TcpStream, text: &str) {
     answer(stream, "200 OK", EVENTS, &(chunk(text, "\"stop\"") + "data: [DONE]\n\n"));
 }
 
+fn openai(name: &str, url: &str) -> String {
+    upstream(name, "openai", url)
+}
+
 /// A hob with this configuration that logs every request.
 fn serve(config: &str) -> (User, Served) {
-    let user = User::new();
-    user.write("hob.toml", config);
+    let user = User::new().configured(config);
     let served = Served::run(user.process("serve --listen 127.0.0.1:0 --log info"));
     (user, served)
 }
@@ -57,24 +59,18 @@ fn ask(url: &str, model: &str, stream: bool) -> Answer {
 #[test]
 fn a_request_has_one_line_that_says_who_answered_and_who_did_not() {
     let good = Loopback::start(|_, stream| whole(stream, "Hello."));
-    let (_user, mut here) = serve(&format!(
-        "[upstream.dead]\nkind = \"openai\"\nurl = \"{NOBODY}\"\n\
-         [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
-         [alias.fast]\nto = [\"dead/x\", \"good/y\"]\n",
-        good.url
-    ));
+    let servers = openai("dead", NOBODY) + &openai("good", &good.url);
+    let (_user, mut here) = serve(&(servers + &alias("fast", &["dead/x", "good/y"])));
     assert_eq!(ask(&here.url, "fast", true).status, 200);
     let line = here.wait_for_note("alias=\"fast\"");
-    for part in [
+    line.has(&[
         " INFO ",
         "target=\"good/y\"",
         "attempts=\"dead/x=unreachable ",
         "outcome=\"complete\"",
         " first_ms=",
         " total_ms=",
-    ] {
-        assert!(line.contains(part), "{part} is not in {line}");
-    }
+    ]);
     let refused = ask(&here.url, "nobody", false);
     assert_eq!(refused.status, 404);
     let next = here.wait_for_note("");
@@ -90,10 +86,7 @@ fn a_server_s_words_reach_only_the_request_that_failed() {
         let body = json!({"error": {"message": "you asked: my secret\n\u{1b}[31mWARN forged"}});
         answer(stream, "500 Oh", JSON, &body.to_string());
     });
-    let (user, mut here) = serve(&format!(
-        "[upstream.bad]\nkind = \"openai\"\nurl = \"{}\"\n[alias.fast]\nto = [\"bad/x\"]\n",
-        bad.url
-    ));
+    let (user, mut here) = serve(&(openai("bad", &bad.url) + &alias("fast", &["bad/x"])));
     let own = ask(&here.url, "fast", false);
     let message = own.body["error"]["message"].as_str().expect("words").to_owned();
     assert_eq!(own.status, 502);
@@ -128,20 +121,16 @@ fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
         let rest = chunk("lo.", "\"stop\"") + "data: [DONE]\n\n";
         stream.write_all(rest.as_bytes()).expect("it is read");
     });
-    let (user, here) =
-        serve(&format!("[upstream.slow]\nkind = \"openai\"\nurl = \"{}\"\n", slow.url));
+    let (user, here) = serve(&openai("slow", &slow.url));
     let url = here.url.clone();
     let asking = thread::spawn(move || ask(&url, "slow/x", false));
-    let began = Instant::now();
-    let seen_ms = loop {
+    // The rest of the answer is awaited.
+    let now = until_ok(60, || {
         let now = here.get("api/hob/now").body;
-        if let Some(first_ms) = now["requests"][0]["ttft_ms"].as_f64() {
-            assert_eq!(now["requests"][0]["stage"], "answering");
-            break first_ms;
-        }
-        assert!(began.elapsed() < SOON, "no first token is seen while the rest is awaited");
-        sleep(Duration::from_millis(5));
-    };
+        if now["requests"][0]["ttft_ms"].is_number() { Ok(now) } else { Err(now) }
+    });
+    assert_eq!(now["requests"][0]["stage"], "answering");
+    let seen_ms = now["requests"][0]["ttft_ms"].as_f64().expect("a time");
     release.send(()).expect("it waits");
     let heard = asking.join().expect("an answer");
     assert_eq!(heard.body["choices"][0]["message"]["content"], "Hello.");
@@ -149,13 +138,7 @@ fn the_first_token_of_an_answer_that_is_read_whole_is_when_it_came() {
     let header_ms: f64 =
         heard.headers["x-hob-ttft-ms"].to_str().expect("text").parse().expect("a number");
     assert!((header_ms - seen_ms).abs() <= 1.0, "{header_ms} ms in the header, {seen_ms} seen");
-    let rows = loop {
-        let rows = user.json("ledger --json --last 1");
-        if rows[0].is_object() || began.elapsed() > SOON {
-            break rows;
-        }
-    };
-    let row_ms = rows[0]["first_ms"].as_f64().expect("a time");
+    let row_ms = rows(&user, 1)[0]["first_ms"].as_f64().expect("a time");
     assert!((row_ms - seen_ms).abs() <= 1.0, "{row_ms} ms in the ledger, {seen_ms} seen");
 }
 
@@ -173,12 +156,8 @@ fn a_server_that_requests_find_dead_is_called_dead_at_once() {
         whole(stream, "I live.");
     });
     let good = Loopback::start(|_, stream| whole(stream, "Hello."));
-    let (user, here) = serve(&format!(
-        "[upstream.dies]\nkind = \"openai\"\nurl = \"{}\"\n\
-         [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
-         [alias.fast]\nto = [\"dies/x\", \"good/y\"]\n",
-        dies.url, good.url
-    ));
+    let servers = openai("dies", &dies.url) + &openai("good", &good.url);
+    let (user, here) = serve(&(servers + &alias("fast", &["dies/x", "good/y"])));
     assert_eq!(ask(&here.url, "fast", false).headers["x-hob-target"], "dies/x");
     let route = || user.json(format!("route fast --json --server {}", here.url));
     assert_eq!(route()["targets"][0]["status"], "active");
@@ -212,22 +191,15 @@ fn a_server_whose_list_cannot_be_read_is_up_when_it_answers() {
         "/v1/chat/completions" => whole(stream, "Hello."),
         _ => answer(stream, "500 Oh", JSON, "{\"error\":\"no list\"}"),
     });
-    let (user, here) = serve(&format!(
-        "[upstream.a]\nkind = \"ollama\"\nurl = \"{}\"\n[upstream.b]\nkind = \"openai\"\nurl = \"{}\"\n",
-        ollama.url, unlisted.url
-    ));
+    let (user, here) = serve(&(upstream("a", "ollama", &ollama.url) + &openai("b", &unlisted.url)));
     for model in ["a/x", "b/y"] {
         assert_eq!(ask(&here.url, model, false).status, 200, "{model}");
     }
-    let asked = Instant::now();
-    let upstreams = loop {
-        let upstreams = user.json(format!("upstreams --json --server {}", here.url));
-        if !upstreams[1]["reason"].is_null() && upstreams[0]["models"] == json!(["x:latest"]) {
-            break upstreams;
-        }
-        assert!(asked.elapsed() < SOON, "the lists were not looked at: {upstreams}");
-        sleep(Duration::from_millis(50));
-    };
+    let upstreams = until_ok(60, || {
+        let list = user.json(format!("upstreams --json --server {}", here.url));
+        let is_read = !list[1]["reason"].is_null() && list[0]["models"] == json!(["x:latest"]);
+        if is_read { Ok(list) } else { Err(format!("the lists were not looked at: {list}")) }
+    });
     assert_eq!(upstreams[0]["state"], "up", "{upstreams}");
     assert_eq!(upstreams[1]["state"], "up", "{upstreams}");
     let reason = upstreams[1]["reason"].as_str().expect("words");
@@ -245,12 +217,8 @@ fn odd_answers_of_a_server_are_its_own_fault_and_not_the_client_s() {
             "/v1/chat/completions" => stream.write_all(head.as_bytes()).expect("it is read"),
             _ => answer(stream, "200 OK", JSON, "{\"object\":\"list\",\"data\":[]}"),
         });
-        let (user, here) = serve(&format!(
-            "[upstream.odd]\nkind = \"openai\"\nurl = \"{}\"\n\
-             [upstream.good]\nkind = \"openai\"\nurl = \"{}\"\n\
-             [alias.fast]\nto = [\"odd/x\", \"good/y\"]\n",
-            odd.url, good.url
-        ));
+        let servers = openai("odd", &odd.url) + &openai("good", &good.url);
+        let (user, here) = serve(&(servers + &alias("fast", &["odd/x", "good/y"])));
         let heard = ask(&here.url, "fast", false);
         assert_eq!(
             (heard.status, heard.headers["x-hob-target"].to_str().ok()),
@@ -268,8 +236,7 @@ fn events_may_end_their_lines_with_a_carriage_return_alone() {
         let events = chunk("Hello.", "\"stop\"") + "data: [DONE]\n\n";
         answer(stream, "200 OK", EVENTS, &events.replace('\n', "\r"));
     });
-    let (_user, here) =
-        serve(&format!("[upstream.old]\nkind = \"openai\"\nurl = \"{}\"\n", old.url));
+    let (_user, here) = serve(&openai("old", &old.url));
     let heard = ask(&here.url, "old/x", false);
     assert_eq!(heard.body["choices"][0]["message"]["content"], "Hello.", "{}", heard.body);
 }
@@ -284,9 +251,8 @@ fn a_server_that_fails_is_not_taken_for_one_that_does_not_run() {
         let user = User::new();
         let config = |url: &str| {
             let listen = url.trim_start_matches("http://");
-            let gateway = format!("[upstream.gpu]\nkind = \"openai\"\nurl = \"{NOBODY}\"\n");
-            let alias = "[alias.fast]\nto = [\"gpu/x\"]\n";
-            user.write("hob.toml", &format!("[server]\nlisten = \"{listen}\"\n{gateway}{alias}"));
+            let gateway = openai("gpu", NOBODY) + &alias("fast", &["gpu/x"]);
+            user.configure(&format!("[server]\nlisten = \"{listen}\"\n{gateway}"));
         };
         config(&busy.url);
         let failed = user.refusal(args, 5);
@@ -294,7 +260,7 @@ fn a_server_that_fails_is_not_taken_for_one_that_does_not_run() {
         assert!(!failed.contains("no hob is running"), "{failed}");
         config(NOBODY);
         let shown = user.hob(args).assert().success();
-        assert!(stderr(&shown).contains("no hob is running on this machine"), "{}", stderr(&shown));
-        assert!(stdout(&shown).contains("gpu"), "{}", stdout(&shown));
+        stderr(&shown).has(&["no hob is running on this machine"]);
+        stdout(&shown).has(&["gpu"]);
     }
 }

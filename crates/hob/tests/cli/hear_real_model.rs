@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::executable::write_executable;
 use crate::real_server::{ALL_AT_START, Served, test_home};
 use crate::timed_words::words_are_heard_when_their_times_say;
-use crate::{User, stderr, stdout};
+use crate::{Has, User, stderr, stdout};
 
 /// The share of words that are wrong: substituted, missing or added.
 fn word_error_rate(said: &str, heard: &str) -> f64 {
@@ -66,8 +66,7 @@ fn word_errors_are_substituted_missing_and_added_words() {
 
 #[test]
 fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_memory() {
-    let user = User::with_only(&["kokoro", "whisper-base"]);
-    user.write("hob.toml", ALL_AT_START);
+    let user = User::with_only(&["kokoro", "whisper-base"]).configured(ALL_AT_START);
     let served = Served::start(&user);
     served.until_warm(&["kokoro", "whisper-base"]);
     let with_server = |line: &str| user.prints(format!("{line} --server {}", served.url));
@@ -92,7 +91,7 @@ fn speech_of_hob_is_transcribed_from_and_into_every_format_within_the_predicted_
     assert!(heard.starts_with("WEBVTT\n\n00:00:00.000 --> "), "{heard}");
     // Without a server the command starts the engine itself.
     let subtitles = user.hob("hear -f srt a.wav").assert().success();
-    assert!(stderr(&subtitles).contains(" s of sound in "), "{}", stderr(&subtitles));
+    stderr(&subtitles).has(&[" s of sound in "]);
     assert!(stdout(&subtitles).starts_with("1\n00:00:00,000 --> "), "{}", stdout(&subtitles));
     let json = with_server("hear -f json --words -l en a.wav");
     let json: Value = serde_json::from_str(&json).expect("JSON");
@@ -133,8 +132,7 @@ fn what_a_microphone_hears_is_transcribed_until_its_program_ends(user: &User, sa
     write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexec /bin/cat said.raw\n");
     let live = "hear --live -l en";
     let heard = user.hob(live).assert().success();
-    assert!(stderr(&heard).contains("listening with parecord"), "{}", stderr(&heard));
-    assert!(stderr(&heard).contains("parecord ended by itself"), "{}", stderr(&heard));
+    stderr(&heard).has(&["listening with parecord", "parecord ended by itself"]);
     let text = in_words(&stdout(&heard));
     assert!(word_error_rate(said, &text) < 0.3, "{text}");
     write_executable(&user.path("programs/parecord"), "#!/bin/sh\nexit 1\n");
@@ -157,7 +155,7 @@ fn what_is_no_sound_is_refused_and_silence_is_empty() {
         let said = user.refusal(&["hear", file], 2);
         assert!(said.contains(expected), "{file}: {said}");
     }
-    user.write("hob.toml", ALL_AT_START);
+    user.configure(ALL_AT_START);
     let served = Served::start(&user);
     served.until_warm(&["whisper-base"]);
     for (name, sound) in unspoken() {
@@ -236,7 +234,7 @@ fn every_english_voice_is_understood_and_its_words_are_timed() {
     assert!(names[11..14].iter().all(|name| name.starts_with("am_")), "{voices}");
     assert!(names[21..24].iter().all(|name| name.starts_with("bf_")), "{voices}");
     assert!(names[24..28].iter().all(|name| name.starts_with("bm_")), "{voices}");
-    user.write("hob.toml", ALL_AT_START);
+    user.configure(ALL_AT_START);
     let served = Served::start(&user);
     served.until_warm(&["kokoro", "whisper-base"]);
     let pause = vec![0_i16; 12_000];

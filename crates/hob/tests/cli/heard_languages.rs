@@ -129,7 +129,7 @@ fn every_voice_is_understood_in_its_own_language_and_its_words_are_timed() {
     let mut voices = user.hob("say --voices");
     let listed = stdout(&voices.env("PATH", &path).assert().success());
     assert_eq!(listed.lines().count(), 1 + VOICES, "{listed}");
-    user.write("hob.toml", ALL_AT_START);
+    user.configure(ALL_AT_START);
     let mut hob = user.process("serve --listen 127.0.0.1:0");
     hob.env("PATH", &path);
     let served = Served::run(hob);

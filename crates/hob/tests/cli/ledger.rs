@@ -1,32 +1,24 @@
 //! `hob ledger`: the ledger's rows after the server has ended.
 //! The server has real models and its own home, so no other program writes there.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use crate::real_server::Served;
-use crate::{User, stderr, stdout};
+use crate::{Has, User, stderr, stdout, until_ok};
 
 /// Rows are written after the answers, in the background.
 pub(crate) fn rows(user: &User, count: usize) -> Vec<Value> {
-    let until = Instant::now() + Duration::from_secs(60);
-    loop {
+    until_ok(60, || {
         let rows = user.json("ledger --json --last 100");
         let rows: Vec<Value> = serde_json::from_value(rows).expect("a list");
-        if rows.len() >= count || Instant::now() > until {
-            return rows;
-        }
-        sleep(Duration::from_millis(20));
-    }
+        if rows.len() >= count { Ok(rows) } else { Err(format!("{} of {count} rows", rows.len())) }
+    })
 }
 
 #[test]
 fn rows_outlive_a_server_that_is_killed() {
     let user = User::with_only(&["kokoro", "smollm2"]);
-    let mut served = Served::start(&user);
-    served.wait_for_note("smollm2 is ready");
+    let mut served = Served::start(&user).until_ready("smollm2");
     let hi = json!([{"role": "user", "content": "Say hello to Anna."}]);
     let answer = served.chat(&json!({"messages": hi, "max_tokens": 8})).expect("an answer");
     served
@@ -69,8 +61,7 @@ fn rows_outlive_a_server_that_is_killed() {
 
     // No more speech is requested.
     std::fs::remove_file(user.path("hob/models/kokoro")).expect("a link");
-    let mut again = Served::start(&user);
-    again.wait_for_note("smollm2 is ready");
+    let again = Served::start(&user).until_ready("smollm2");
     again.chat(&json!({"messages": hi, "max_tokens": 2})).expect("an answer");
     assert_eq!(rows(&user, 3).len(), 3);
     again.end("-INT");
@@ -86,9 +77,8 @@ fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
     served.wait_for_note("ledger.enabled = false");
     drop(served);
     assert!(std::fs::read_to_string(&file).expect("still there").starts_with("a diary"));
-    user.write("hob.toml", "[ledger]\nenabled = false\n");
-    let mut served = Served::start(&user);
-    served.wait_for_note("smollm2 is ready");
+    user.configure("[ledger]\nenabled = false\n");
+    let served = Served::start(&user).until_ready("smollm2");
     served.end("-INT");
 }
 
@@ -105,5 +95,5 @@ fn without_requests_it_says_so() {
     assert_eq!(stderr(&older).trim(), "no requests since then");
     user.fails("ledger --last 0", 2, "0 is not in 1..");
     let wrong = user.hob("ledger --since yesterday").assert().failure();
-    assert!(stderr(&wrong).contains("expected 30m, 24h, 7d, 4w, or a date"), "{}", stderr(&wrong));
+    stderr(&wrong).has(&["expected 30m, 24h, 7d, 4w, or a date"]);
 }

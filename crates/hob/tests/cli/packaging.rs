@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::{User, stderr};
+use crate::{Has, User, stderr};
 
 fn shipped(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging").join(name);
@@ -86,11 +86,9 @@ fn serves_with_a_key(file: &str) {
     let words: Vec<String> = command.iter().map(|word| word.replace(":8484", ":0")).collect();
     assert_ne!(words, command, "it listens on hob's port");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let user = User::new();
-    user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
+    let user = User::new().configured("[dev]\nmock_unknown_models = true\n");
     let home = user.path("work");
-    let refused = user.hob(&words[..]).env("HOB_HOME", &home).assert().code(2);
-    assert!(stderr(&refused).contains("HOB_API_KEY"), "{}", stderr(&refused));
+    stderr(&user.hob(&words[..]).env("HOB_HOME", &home).assert().code(2)).has(&["HOB_API_KEY"]);
     let mut command = user.process(&words[..]);
     command.env("HOB_HOME", &home).env("HOB_API_KEY", "a key of 16 characters");
     assert_eq!(health(&mut command), 200);
@@ -138,8 +136,7 @@ fn programs_that_prepare_tests_read_no_configuration_of_the_user() {
         let has_own = text.contains("no-settings.toml") && !text.contains("\"$HOB\" pull");
         assert!(has_own && !text.contains("/debug/hob pull"), "{name}");
     }
-    let user = User::new();
-    user.write("hob.toml", "no = 1\n");
+    let user = User::new().configured("no = 1\n");
     user.fails("pull --dry-run", 2, "hob.toml:1:1: ");
     let settings = root.join("tests/no-settings.toml");
     let settings = settings.to_str().expect("UTF-8");

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use crate::hub::{Hub, TOKEN};
 use crate::loopback;
-use crate::real_server::{Answer, Served, agent, test_home};
-use crate::{User, json_stdout, stderr, stdout, until};
+use crate::real_server::{Served, test_home};
+use crate::{Has, User, json_stdout, stderr, stdout, until};
 
 const MIB: u32 = 1 << 20;
 
@@ -30,17 +30,14 @@ fn pull(user: &User, hub: &Hub, words: &str) -> Assert {
 
 #[test]
 fn a_mirror_may_have_a_certificate_that_only_this_machine_trusts() {
-    let user = User::new();
-    user.write("hob.toml", "[dev]\nmock_unknown_models = true\n");
+    let user = User::new().configured("[dev]\nmock_unknown_models = true\n");
     let mirror = Served::run(user.process("serve --tls --listen 127.0.0.1:0"));
     let address = mirror.url.trim_end_matches('/').replace("http://", "https://");
     let mut pull = user.hob("pull owner/name --dry-run");
     pull.env("HF_ENDPOINT", address);
-    let said = stderr(&pull.assert().failure());
-    assert!(said.contains("cannot be reached") && said.contains("certificate"), "{said}");
+    stderr(&pull.assert().failure()).has(&["cannot be reached", "certificate"]);
     pull.env("SSL_CERT_FILE", user.path("home/.local/share/hob/tls/authority.crt"));
-    let said = stderr(&pull.assert().failure());
-    assert!(said.contains("owner/name does not exist"), "{said}");
+    stderr(&pull.assert().failure()).has(&["owner/name does not exist"]);
 }
 
 #[test]
@@ -50,21 +47,16 @@ fn a_model_of_the_hub_is_planned_fetched_listed_and_removed_by_its_name() {
     let plan = json_stdout(&pull(&user, &hub, "qwen3 --dry-run --json").success());
     assert_eq!((&plan[0]["name"], &plan[0]["arrival"]), (&json!("qwen3:8b"), &Value::Null));
     assert_eq!(plan[0]["files"][0]["sha256"].as_str().map(str::len), Some(64));
-    let text = stdout(&pull(&user, &hub, "qwen3:8b --dry-run").success());
-    assert!(text.contains("qwen3:8b: 1 MB into") && text.contains("Qwen/Qwen3-8B-GGUF"), "{text}");
+    stdout(&pull(&user, &hub, "qwen3:8b --dry-run").success())
+        .has(&["qwen3:8b: 1 MB into", "Qwen/Qwen3-8B-GGUF"]);
     assert!(!user.path("home/.local/share/hob/models").exists(), "nothing was fetched");
 
     let done = json_stdout(&pull(&user, &hub, "qwen3:8b --json").success());
     assert_eq!(done[0]["arrival"], "fetched");
     assert_eq!(done[0]["bytes"], tiny().len());
-    let said = stderr(&pull(&user, &hub, "qwen3:latest").success());
-    assert!(said.contains("qwen3:8b is here already"), "{said}");
+    stderr(&pull(&user, &hub, "qwen3:latest").success()).has(&["qwen3:8b is here already"]);
     // A model that is stored already needs no network.
-    let said = user.notes("pull qwen3:8b");
-    assert!(
-        said.contains("is here already") && said.contains("no source can be reached"),
-        "{said}"
-    );
+    user.notes("pull qwen3:8b").has(&["is here already", "no source can be reached"]);
 
     let list = user.json("models --json");
     let list = list.as_array().expect("a list");
@@ -134,17 +126,18 @@ fn a_user_s_own_file_is_not_replaced_by_a_model_of_the_hub_with_the_same_name() 
     pull(&user, &hub, "./x.gguf --as qwen3:8b").success();
     let stored = stored_file(&user, "qwen3%3A8b");
     fs::write(&stored, b"cut").expect("written");
-    let said = stderr(&pull(&user, &hub, "qwen3").success());
-    assert!(said.contains("'qwen3:8b' is here from ") && said.contains("x.gguf, so"), "{said}");
-    assert!(said.contains("`hob models rm qwen3:8b`"), "{said}");
+    stderr(&pull(&user, &hub, "qwen3").success()).has(&[
+        "'qwen3:8b' is here from ",
+        "x.gguf, so",
+        "`hob models rm qwen3:8b`",
+    ]);
     assert_eq!(fs::read(&stored).expect("a file"), own, "repaired from its own place");
     assert!(hub.requests().is_empty());
 
     fs::write(&stored, b"cut").expect("written");
     fs::remove_file(&file).expect("removed");
-    let said = stderr(&pull(&user, &hub, "qwen3:8b").code(2));
-    assert!(said.contains("x.gguf: there is no such file or folder"), "{said}");
-    assert!(said.contains("`hob models rm qwen3:8b`"), "{said}");
+    stderr(&pull(&user, &hub, "qwen3:8b").code(2))
+        .has(&["x.gguf: there is no such file or folder", "`hob models rm qwen3:8b`"]);
     assert!(hub.requests().is_empty());
     pull(&user, &hub, "qwen3:8b --as other").success();
     assert_eq!(fs::read(stored_file(&user, "other")).expect("a file"), tiny());
@@ -160,14 +153,12 @@ fn a_whole_model_is_here_without_the_file_that_it_came_from() {
     fs::write(&file, tiny()).expect("written");
     pull(&user, &hub, "./x.gguf --as mine").success();
     fs::remove_file(&file).expect("removed");
-    let said = stderr(&pull(&user, &hub, "mine").success());
-    assert!(said.contains("x.gguf, from which 'mine' came, is gone"), "{said}");
-    assert!(said.contains("mine is here already: "), "{said}");
+    stderr(&pull(&user, &hub, "mine").success())
+        .has(&["x.gguf, from which 'mine' came, is gone", "mine is here already: "]);
     assert!(hub.requests().is_empty());
 
     flip_a_bit(&stored_file(&user, "mine"));
-    let said = stderr(&pull(&user, &hub, "mine").code(2));
-    assert!(said.contains("x.gguf: there is no such file or folder"), "{said}");
+    stderr(&pull(&user, &hub, "mine").code(2)).has(&["x.gguf: there is no such file or folder"]);
 }
 
 #[test]
@@ -179,8 +170,7 @@ fn a_repository_without_a_quant_does_not_replace_a_user_s_own_file() {
     for name in ["o/m:Q4_K_M", "o/m:Q8_0"] {
         pull(&user, &hub, &format!("./x.gguf --as {name}")).success();
     }
-    let said = stderr(&pull(&user, &hub, "o/m").code(2));
-    assert!(said.contains("'o/m:Q4_K_M' is here from ") && said.contains("`--as`"), "{said}");
+    stderr(&pull(&user, &hub, "o/m").code(2)).has(&["'o/m:Q4_K_M' is here from ", "`--as`"]);
     let stored = stored_file(&user, "o%2Fm%3AQ4_K_M");
     assert_eq!(fs::read(&stored).expect("a file"), own);
     pull(&user, &hub, "o/m --as o/m:Q4_K_M").success();
@@ -190,8 +180,7 @@ fn a_repository_without_a_quant_does_not_replace_a_user_s_own_file() {
     pull(&user, &hub, "o/m").success();
     hub.put("p/n", &[("n-Q8_0.gguf", &own)]);
     pull(&user, &hub, "p/n --as o/m:Q4_K_M").success();
-    let said = stderr(&pull(&user, &hub, "o/m").code(2));
-    assert!(said.contains("'o/m:Q4_K_M' is here from p/n, so"), "{said}");
+    stderr(&pull(&user, &hub, "o/m").code(2)).has(&["'o/m:Q4_K_M' is here from p/n, so"]);
 }
 
 #[test]
@@ -276,7 +265,7 @@ fn fit_names_the_file_that_pull_downloads() {
     let fit = user.json("fit qwen3:14b --machine rtx-4090 --json");
     let flags = fit["plans"][0]["flags"].as_array().expect("a list");
     let own = flags.iter().find(|one| one["engine"] == "hob").expect("settings of hob");
-    user.write("hob.toml", own["text"].as_str().expect("a text"));
+    user.configure(own["text"].as_str().expect("a text"));
     user.hob("config check").assert().success();
 }
 
@@ -327,8 +316,7 @@ fn pulled_models_are_served_side_by_side_switched_by_name_and_followed_while_hob
     assert!(weights.is_file(), "{}", weights.display());
     let pull = |name: &str| user.prints(format!("pull '{}' --as {name}", weights.display()));
     // There is room for two of the three models.
-    user.write(
-        "hob.toml",
+    user.configure(
         "[memory]\nmax = \"640MB\"\n[chat]\nthreads = 1\nparallel = 1\ncontext_tokens = 2048\n",
     );
     pull("qwen3:8b");
@@ -378,7 +366,7 @@ fn flip_a_bit(file: &std::path::Path) {
 fn weights_with_a_flipped_bit_are_not_loaded_and_a_pull_repairs_them() {
     let user = User::new();
     user.shallow_model("weights.gguf");
-    user.write("hob.toml", "[chat]\nparallel = 1\ncontext_tokens = 2048\nthreads = 1\n");
+    user.configure("[chat]\nparallel = 1\ncontext_tokens = 2048\nthreads = 1\n");
     user.prints("pull ./weights.gguf --as mine");
     let folders = user.path("home/.local/share/hob/models/mine").read_dir().expect("a folder");
     let stored: Vec<PathBuf> =
@@ -392,8 +380,7 @@ fn weights_with_a_flipped_bit_are_not_loaded_and_a_pull_repairs_them() {
     });
     let damage = "model 'mine' is damaged: model.gguf has the SHA-256 ";
     until(120, "the damage is named", || {
-        let asked = agent().post(format!("{}v1/chat/completions", served.url)).send_json(&hi);
-        Answer::of(asked.expect("an answer")).body.to_string().contains(damage)
+        served.post("v1/chat/completions", &hi).body.to_string().contains(damage)
     });
 
     // The error says so: `hob pull mine`.

@@ -11,7 +11,9 @@ use hob_models::gguf::sample::SampleGguf;
 use serde_json::Value;
 
 use crate::executable::write_executable;
-use crate::{User, exit_code, json_stdout, kill, names, stderr, stdout, until_begun, until_read};
+use crate::{
+    Has, User, exit_code, json_stdout, kill, names, stderr, stdout, until_begun, until_read,
+};
 
 /// `llama-perplexity -c 512 --chunks 2` of llama.cpp b11434 says 45.0847 ± 5.92181 for this text
 /// and the stored SmolLM2.
@@ -65,7 +67,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     user.shallow_model("few.gguf");
     let line = "quantize few.gguf --to Q3_K_M --dry-run --machine m4-pro-48gb";
     let dry = user.hob(line).assert().success();
-    assert!(stdout(&dry).contains("would write few-Q3_K_M.gguf"), "{}", stdout(&dry));
+    stdout(&dry).has(&["would write few-Q3_K_M.gguf"]);
     let expected_mb = mb_after(&stderr(&dry), "to Q3_K_M: ");
     let plan = user.json(format!("{line} --json"));
     let (target, kind) = (plan["target"].as_str(), plan["to"].as_str());
@@ -73,8 +75,7 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
     let planned_mb = plan["expected_bytes"].as_f64().expect("bytes") / 1e6;
     assert!((planned_mb - expected_mb).abs() < 0.51, "{plan}");
     assert!(plan["source_bytes"].as_u64() > plan["expected_bytes"].as_u64(), "{plan}");
-    assert!(stderr(&dry).contains("below 4 bits"), "{}", stderr(&dry));
-    assert!(stderr(&dry).contains(" published runs of it ("), "{}", stderr(&dry));
+    stderr(&dry).has(&["below 4 bits", " published runs of it ("]);
     let fit = user.json("fit few.gguf --json --machine m4-pro-48gb");
     let of_fit = fit["plans"][0]["decode_requested"]["tok_s"].as_f64().expect("a speed");
     let said = stderr(&dry);
@@ -301,8 +302,7 @@ fn what_cannot_be_quantized_is_refused_with_the_reason() {
         ("--text text.txt", "tokens (expected at least 1024)"),
     ] {
         let line = format!("quantize smollm2 --to Q4_0 {text} --out x.gguf");
-        let said = stderr(&user.hob(line).assert().failure());
-        assert!(said.contains(expected), "{said}");
+        stderr(&user.hob(line).assert().failure()).has(&[expected]);
     }
     let wrong = "quantize smollm2 --to Q4_0 --text none.txt --out x.gguf";
     user.fails(wrong, 2, "none.txt: No such file");
@@ -316,8 +316,8 @@ fn the_speech_model_gets_a_smaller_copy_that_speaks_and_a_page_to_listen() {
     // Short, because each model speaks the first sentence four times: twice in windows, and twice as a whole.
     user.write("one.txt", "The library was built.\n\n");
     let dry = user.hob("quantize kokoro --to 3-bit --dry-run").assert().success();
-    assert!(stdout(&dry).contains("would store the model kokoro-3bit"), "{}", stdout(&dry));
-    assert!(stderr(&dry).contains("listen"), "{}", stderr(&dry));
+    stdout(&dry).has(&["would store the model kokoro-3bit"]);
+    stderr(&dry).has(&["listen"]);
     let plan = user.json("quantize kokoro --to 3-bit --dry-run --json");
     assert_eq!(plan["target"], "kokoro-3bit", "{plan}");
     assert!(plan["source_bytes"].as_u64() > plan["expected_bytes"].as_u64(), "{plan}");
@@ -382,7 +382,7 @@ fn the_speech_model_is_restored_in_floats_and_says_so() {
     user.write("hob.toml", "[speech]\ndefault_voice = \"warm\"\n");
     let words = "quantize kokoro --to float --sentences one.txt --json";
     let made = user.hob(words).assert().success();
-    assert!(stderr(&made).contains("restored from its integers"), "{}", stderr(&made));
+    stderr(&made).has(&["restored from its integers"]);
     let report = json_stdout(&made);
     let bytes = |field: &str| report[field].as_f64().expect("bytes");
     let share = bytes("target_bytes") / bytes("source_bytes");

@@ -5,13 +5,11 @@ use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use ureq::http::{HeaderMap, Response};
 
-use crate::{User, kill};
+use crate::{User, kill, until_ok};
 
 /// One thread for each engine. As many tests run at the same time as there are cores, and engines that share cores take longer
 /// than one after the other. For the same reason the transcription model waits until a test needs it. A `hob.toml` in the
@@ -99,8 +97,7 @@ impl Drop for Served {
 impl Served {
     /// A server without models, with this configuration.
     pub(crate) fn with(config: &str) -> (User, Served) {
-        let user = User::new();
-        user.write("hob.toml", config);
+        let user = User::new().configured(config);
         let served = Served::start(&user);
         (user, served)
     }
@@ -117,6 +114,12 @@ impl Served {
             line.split_whitespace().find(|word| word.starts_with("http")).expect("an address");
         let notes = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         Served { child, url: url.to_owned(), notes }
+    }
+
+    /// The same server, when this model is loaded.
+    pub(crate) fn until_ready(mut self, model: &str) -> Served {
+        self.wait_for_note(&format!("{model} is ready"));
+        self
     }
 
     /// Waits for the next line of stderr that contains `part`, and returns it.
@@ -159,6 +162,19 @@ impl Served {
         Answer::of(agent().get(format!("{}{path}", self.url)).call().expect("an answer"))
     }
 
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_as(None, path, body)
+    }
+
+    /// The same with this key.
+    pub(crate) fn post_as(&self, key: Option<&str>, path: &str, body: &Value) -> Answer {
+        let mut request = agent().post(format!("{}{path}", self.url));
+        if let Some(key) = key {
+            request = request.header("authorization", format!("Bearer {key}"));
+        }
+        Answer::of(request.send_json(body).expect("an answer"))
+    }
+
     /// The models that are in memory.
     pub(crate) fn warm(&self) -> Vec<String> {
         let list = self.get("api/hob/ps").body;
@@ -170,15 +186,13 @@ impl Served {
     /// Waits until these models are in memory, also while one is loaded again. A request would wait for 30 s at most, and a
     /// machine that runs other tests may need longer.
     pub(crate) fn until_warm(&self, models: &[&str]) {
-        let patience = Instant::now() + Duration::from_secs(300);
-        loop {
+        until_ok(300, || {
             let warm = self.warm();
-            if models.iter().all(|model| warm.iter().any(|name| name == model)) {
-                return;
+            match models.iter().all(|model| warm.iter().any(|name| name == model)) {
+                true => Ok(()),
+                false => Err(format!("{warm:?} in memory, not all of {models:?}")),
             }
-            assert!(Instant::now() < patience, "{warm:?} in memory, not all of {models:?}");
-            thread::sleep(Duration::from_millis(50));
-        }
+        });
     }
 
     /// A whole answer of the chat model.
@@ -190,7 +204,7 @@ impl Served {
 
     /// Requests a text's samples, and returns the response after its headers.
     pub(crate) fn ask(&self, text: &str, voice: &str) -> io::Result<ureq::Body> {
-        self.speak(&serde_json::json!({
+        self.speak(&json!({
             "model": "kokoro", "input": text, "voice": voice, "response_format": "pcm",
         }))
     }
@@ -207,7 +221,7 @@ impl Served {
 
     /// All samples of a text that is not streamed. They do not depend on the load, and take less time.
     pub(crate) fn clip(&self, text: &str, voice: &str) -> Vec<i16> {
-        whole_samples(self.speak(&serde_json::json!({
+        whole_samples(self.speak(&json!({
             "model": "kokoro", "input": text, "voice": voice, "response_format": "pcm",
             "stream": false,
         })))

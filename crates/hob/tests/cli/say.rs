@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use crate::chat::serve_model;
 use crate::executable::write_executable;
-use crate::{User, kill, names, stderr, until_begun};
+use crate::{Has, User, kill, names, stderr, until_begun};
 
 const SAMPLES: usize = 24_000;
 
@@ -92,11 +92,10 @@ fn a_server_s_refusal_is_shown_in_its_words() {
     let args = format!("say --server {url} -o a.wav -v x Hello.");
     user.fails(&args, 2, "HOB_API_KEY");
     let said = user.hob(&args).env("HOB_API_KEY", "abracadabra").assert().code(2);
-    assert!(stderr(&said).contains("no voice is called 'x'"), "{}", stderr(&said));
+    stderr(&said).has(&["no voice is called 'x'"]);
     let said = user.refusal(format!("say --server {url} -o a.wav ' '"), 2);
     assert!(!said.is_empty());
-    let voices = user.prints(format!("say --server {url} --voices"));
-    assert!(voices.contains("af_heart"), "{voices}");
+    user.prints(format!("say --server {url} --voices")).has(&["af_heart"]);
 }
 
 #[test]
@@ -166,9 +165,9 @@ fn a_text_that_is_not_utf8_or_has_no_words_is_refused() {
     let (_server, address) = server(vec![spoken()], None);
     let args = format!("say --server {address} -o a.wav");
     let said = user.hob(&args).write_stdin(&b"caf\xe9 noir"[..]).assert().code(2);
-    assert!(stderr(&said).contains("not UTF-8 at byte 3"), "{}", stderr(&said));
+    stderr(&said).has(&["not UTF-8 at byte 3"]);
     let said = user.hob(&args).write_stdin("…\n").assert().code(2);
-    assert!(stderr(&said).contains("there is nothing to speak"), "{}", stderr(&said));
+    stderr(&said).has(&["there is nothing to speak"]);
     assert_eq!(names(&user.path("work")), Vec::<String>::new());
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::executable::write_executable;
 use crate::real_server::{Served, agent};
-use crate::{User, names, stderr, stdout, until_begun};
+use crate::{Has, User, names, stderr, stdout, until_begun};
 
 /// Samples per second of sound.
 const RATE_HZ: usize = 24_000;
@@ -25,7 +25,7 @@ fn loudest(pcm: &[u8]) -> u16 {
 fn a_file_has_the_same_bytes_whatever_the_load() {
     let user = User::with_models();
     // With the threads that users have.
-    user.write("hob.toml", "[speech]\nthreads = 0\n");
+    user.configure("[speech]\nthreads = 0\n");
     // Longer than 3.2 s, so that there are two windows.
     let text = "The birch canoe slid on the smooth planks, and rice is served.";
     let command = |name: &str| {
@@ -47,28 +47,24 @@ fn a_file_has_the_same_bytes_whatever_the_load() {
 fn a_sentence_becomes_sound_and_a_word_of_the_lexicon_its_respelling_between_pauses() {
     let user = User::with_models();
     let say = |name: &str, text: &str| user.hob(&["say", "-o", name, text]).assert();
-    let said = say("a.pcm", "Use sequel now.").success();
-    assert!(stderr(&said).contains(" s of sound, the first after "), "{}", stderr(&said));
+    stderr(&say("a.pcm", "Use sequel now.").success()).has(&[" s of sound, the first after "]);
     assert_eq!(names(&user.path("work")), ["a.pcm"]);
     let pcm = user.read("a.pcm");
     assert!((0.4..3.0).contains(&seconds(&pcm)), "{} s", seconds(&pcm));
     assert!(loudest(&pcm) > 1000, "{}", loudest(&pcm));
-    user.write("hob.toml", "[speech]\nthreads = 1\n[speech.lexicon]\nSQL = \"sequel\"\n");
+    user.configure("[speech]\nthreads = 1\n[speech.lexicon]\nSQL = \"sequel\"\n");
     // With pauses, because another test hears those of a server only.
     say("b.pcm", "[pause:1s] Use SQL now. [pause:500ms]").success();
     let silence = |seconds: f64| vec![0; (2.0 * seconds * RATE_HZ as f64) as usize];
     assert!(user.read("b.pcm") == [silence(1.0), pcm, silence(0.5)].concat());
-    user.write("hob.toml", "[speech.lexicon]\na = \"b\"\nb = \"a\"\n");
-    let said = stderr(&say("c.pcm", "Use SQL now.").code(2));
-    assert!(said.contains("leads back to it: a → b → a"), "{said}");
+    user.configure("[speech.lexicon]\na = \"b\"\nb = \"a\"\n");
+    stderr(&say("c.pcm", "Use SQL now.").code(2)).has(&["leads back to it: a → b → a"]);
 }
 
 #[test]
 fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
-    let user = User::with_only(&["kokoro"]);
-    user.write("hob.toml", "[speech]\nthreads = 1\n");
-    let mut served = Served::start(&user);
-    served.wait_for_note("kokoro is ready");
+    let user = User::with_only(&["kokoro"]).configured("[speech]\nthreads = 1\n");
+    let mut served = Served::start(&user).until_ready("kokoro");
     let plain = served.clip("Good evening.", "af_heart");
     let paused = served.clip("[pause:1s] Good evening. [pause:500ms]", "af_heart");
     let silence = |seconds: f64| vec![0; (seconds * RATE_HZ as f64) as usize];
@@ -76,7 +72,7 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
 
     let length = |served: &Served, text: &str| served.samples(text, "af_heart").len();
     let spelled = length(&served, "Use SQL now.");
-    user.write("hob.toml", "[speech]\nthreads = 1\nlexicon = { SQL = \"sequel\" }\n");
+    user.configure("[speech]\nthreads = 1\nlexicon = { SQL = \"sequel\" }\n");
     served.wait_for_note("hob applied the new");
     let said = length(&served, "Use SQL now.");
     assert_eq!(said, length(&served, "Use sequel now."));
@@ -86,9 +82,9 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
     user.write("key", "laptop-key");
     let key = "[keys.laptop]\nsecret = \"file:key\"\n";
     let config = |lexicon: &str| format!("[speech]\nthreads = 1\nlexicon = {{ {lexicon} }}\n");
-    user.write("hob.toml", &(config("SQL = \"sequel\"") + key));
+    user.configure(&(config("SQL = \"sequel\"") + key));
     served.wait_for_note("hob applied the new");
-    user.write("hob.toml", &config("SQL = \"structured query language\""));
+    user.configure(&config("SQL = \"structured query language\""));
     served.wait_for_note("hob keeps using the previous configuration");
     let body = json!({
         "model": "kokoro", "input": "Use SQL now.", "voice": "af_heart", "response_format": "pcm",
@@ -102,10 +98,8 @@ fn a_server_speaks_pauses_and_uses_a_changed_lexicon_without_a_restart() {
 
 #[test]
 fn a_default_voice_that_the_model_lacks_is_found_before_serving() {
-    let user = User::with_only(&["kokoro"]);
-    user.write("hob.toml", "[speech]\ndefault_voice = \"af_hart\"\n");
-    let said = user.refusal("config check", 2);
-    assert!(said.contains(": speech: ") && said.contains("af_hart"), "{said}");
+    let user = User::with_only(&["kokoro"]).configured("[speech]\ndefault_voice = \"af_hart\"\n");
+    user.refusal("config check", 2).has(&[": speech: ", "af_hart"]);
 }
 
 #[test]
@@ -113,8 +107,7 @@ fn a_kept_voice_is_listed_and_speaks_as_its_blend() {
     let user = User::with_only(&["kokoro"]);
     let blend = "af_heart(2)+af_bella(1)";
     std::fs::write(user.path("hob/kept_voices.txt"), format!("warm={blend}\n")).expect("written");
-    let voices = user.prints("say --voices");
-    assert!(voices.contains("warm"), "{voices}");
+    user.prints("say --voices").has(&["warm"]);
     for (voice, name) in [("warm", "a.pcm"), (blend, "b.pcm")] {
         user.hob(format!("say -v {voice} -o {name} 'Good evening.'")).assert().success();
     }
@@ -147,9 +140,7 @@ fn a_killed_audiobook_goes_on_where_it_was() {
     until_begun(&mut child, || first.exists());
     child.kill().expect("killed");
     child.wait().expect("an end");
-    let said = user.notes(args);
-    assert!(said.contains("are already spoken"), "{said}");
-    assert!(said.contains("3 chapters, ") && said.contains(" s of sound in book.m4b"), "{said}");
+    user.notes(args).has(&["are already spoken", "3 chapters, ", " s of sound in book.m4b"]);
     let book = user.read("book.m4b");
     assert_eq!(book.get(4..12), Some(&b"ftypM4B "[..]));
     assert_eq!(names(&user.path("work")), ["book.m4b", "book.txt"]);
@@ -200,7 +191,7 @@ fn a_rejected_text_leaves_no_file() {
     let listed = user.hob("say --voices").assert().success();
     assert_eq!(stdout(&listed).lines().count(), 1 + 28, "those that can be asked for");
     let note = "Spanish is not listed: it needs espeak-ng, which is not installed";
-    assert!(stderr(&listed).contains(note), "{}", stderr(&listed));
+    stderr(&listed).has(&[note]);
 }
 
 /// espeak-ng is one of the programs that hob's own tests need.
@@ -238,7 +229,7 @@ fn japanese_and_mandarin_voices_speak_with_their_dictionaries() {
 fn the_doctor_loads_every_engine() {
     let user = User::with_models();
     let config = "[server]\nlisten = \"0\"\n[model.second]\nmodel = \"smollm2\"\n";
-    user.write("hob.toml", config);
+    user.configure(config);
     let found = user.prints("doctor");
     assert!(found.contains("all checksums match"), "{found}");
     for engine in ["engine ", "chat engine", "model.second engine", "transcription "] {
@@ -255,9 +246,8 @@ fn the_doctor_lists_the_voices_of_espeak_once() {
     let calls = user.path("calls");
     let program = format!("#!/bin/sh\necho \"$*\" >> '{}'\necho espeak\n", calls.display());
     write_executable(&user.path("programs/espeak-ng"), &program);
-    user.write("hob.toml", "[server]\nlisten = \"0\"\n");
-    let found = stdout(&user.hob("doctor").assert());
-    assert!(found.contains("has no data for Spanish"), "{found}");
+    user.configure("[server]\nlisten = \"0\"\n");
+    stdout(&user.hob("doctor").assert()).has(&["has no data for Spanish"]);
     let calls = std::fs::read_to_string(calls).expect("calls");
     assert_eq!(calls.lines().filter(|call| *call == "--voices").count(), 1, "{calls}");
 }
@@ -265,8 +255,7 @@ fn the_doctor_lists_the_voices_of_espeak_once() {
 #[test]
 fn a_server_gets_ready_speaks_and_takes_its_workers_with_it() {
     let user = User::with_models();
-    let mut served = Served::start(&user);
-    served.wait_for_note("kokoro is ready");
+    let mut served = Served::start(&user).until_ready("kokoro");
     let url = served.url.clone();
     user.hob(format!("say --server {url} -o a.wav --srt a.srt 'Good evening.'")).assert().success();
     let srt = std::fs::read_to_string(user.path("work/a.srt")).expect("a file");
@@ -301,12 +290,11 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
         "[chat]\nmodel = \"smollm2\"\ncontext_tokens = {context_tokens}\nkv_type = \"{kv}\"\n\
          parallel = {parallel}\n"
     );
-    user.write("hob.toml", &chat);
-    let mut served = Served::start(&user);
-    served.wait_for_note("smollm2 is ready");
+    user.configure(&chat);
+    let served = Served::start(&user).until_ready("smollm2");
     let words = "cat ".repeat(context_tokens / 2);
-    let messages = serde_json::json!([{ "role": "user", "content": words }]);
-    let body = serde_json::json!({ "model": "smollm2", "max_tokens": 8, "messages": messages });
+    let messages = json!([{ "role": "user", "content": words }]);
+    let body = json!({ "model": "smollm2", "max_tokens": 8, "messages": messages });
     served.chat(&body).expect("an answer");
     let all = user.json(format!("ps --server {} --json", served.url));
     let models = all.as_array().expect("models");
@@ -321,14 +309,13 @@ fn a_model_takes_no_more_memory_than_was_predicted() {
 
 #[test]
 fn an_empty_answer_through_an_alias_is_an_answer() {
-    let user = User::with_only(&["smollm2"]);
-    user.write("hob.toml", "[chat]\nthreads = 1\n[alias.a]\nto = [\"smollm2\"]\n");
-    let mut served = Served::start(&user);
-    served.wait_for_note("smollm2 is ready");
+    let user = User::with_only(&["smollm2"])
+        .configured("[chat]\nthreads = 1\n[alias.a]\nto = [\"smollm2\"]\n");
+    let served = Served::start(&user).until_ready("smollm2");
     let ask = |stop: &str| {
-        let messages = serde_json::json!([{ "role": "user", "content": "Say hello." }]);
+        let messages = json!([{ "role": "user", "content": "Say hello." }]);
         let stop = (!stop.is_empty()).then_some(stop);
-        let body = serde_json::json!({
+        let body = json!({
             "model": "a", "max_tokens": 8, "temperature": 0, "messages": messages, "stop": stop,
         });
         let answer = served.chat(&body).expect("status 200");
@@ -353,12 +340,11 @@ fn an_alias_of_a_local_model_passes_the_selftest() {
     user.shallow_model("smollm2.gguf");
     let own = "[chat]\nmodel = \"smollm2.gguf\"\nthreads = 1\n[speech]\nthreads = 1\n";
     let dead = "[upstream.dead]\nkind = \"openai\"\nurl = \"http://127.0.0.1:1\"\n";
-    user.write("hob.toml", &format!("{own}{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
+    user.configure(&format!("{own}{dead}[alias.fast]\nto = [\"dead/x\", \"smollm2\"]\n"));
     let mut command = user.hob("selftest gateway --alias fast");
     let passed = command.assert().success();
     assert!(stderr(&passed).contains(" cases passed"), "{}", stdout(&passed));
-    user.write("hob.toml", "[alias.voice]\nto = [\"kokoro\"]\n");
+    user.configure("[alias.voice]\nto = [\"kokoro\"]\n");
     let mut command = user.hob("selftest gateway --alias voice");
-    let refused = stderr(&command.assert().code(2));
-    assert!(refused.contains("alias 'voice' does not lead to chat models"), "{refused}");
+    stderr(&command.assert().code(2)).has(&["alias 'voice' does not lead to chat models"]);
 }

@@ -12,7 +12,7 @@ use tungstenite::{Message, WebSocket};
 
 use crate::executable::write_executable;
 use crate::talk_real_model::silence;
-use crate::{User, kill, stderr, stdout, until};
+use crate::{Has, User, kill, stderr, stdout, until};
 
 /// Bytes of a second of sound.
 const SECOND_BYTES: usize = 48_000;
@@ -80,8 +80,8 @@ fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
     assert_eq!((&truncated["item_id"], &truncated["content_index"]), (&json!("item_2"), &json!(0)));
     let heard_ms = truncated["audio_end_ms"].as_u64().expect("a time");
     assert!((1..10_000).contains(&heard_ms), "{heard_ms}");
-    assert!(stdout(&talked).contains("A long story."), "{}", stdout(&talked));
-    assert!(stderr(&talked).contains("the server ended the conversation"), "{}", stderr(&talked));
+    stdout(&talked).has(&["A long story."]);
+    stderr(&talked).has(&["the server ended the conversation"]);
 }
 
 /// Ctrl-C in a terminal does not reach the player, so hob itself must not wait for one that hangs.

@@ -7,7 +7,7 @@ use hob_bench::record::RecordStore;
 
 use crate::real_server::Served;
 use crate::realtime_real_model::workers_that_are_killed_in_a_turn_end_it_and_not_the_session;
-use crate::{User, kill, stderr, stdout};
+use crate::{Has, User, kill, stderr, stdout};
 
 #[test]
 fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
@@ -15,7 +15,7 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     // A small model may repeat itself for minutes, and every word of it is spoken.
     let settings = "[chat]\nanswer_tokens_max = 16\nthreads = 1\n[speech]\nthreads = 1\n\
                     [transcription]\nthreads = 1\n";
-    user.write("hob.toml", settings);
+    user.configure(settings);
     let served = Served::start(&user);
     // All are loaded at the start.
     served.until_warm(&["kokoro", "smollm2", "whisper-base"]);
@@ -25,7 +25,7 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     let lines = stdout(&talked);
     assert!(lines.contains("you: ") && lines.contains("capital of France"), "{lines}");
     let answer = lines.lines().find_map(|line| line.strip_prefix("hob: ")).expect(&lines);
-    assert!(stderr(&talked).contains("answered after "), "{}", stderr(&talked));
+    stderr(&talked).has(&["answered after "]);
     // The file has the answer, after the silence of the question. A small model may answer in any language.
     let wav = user.read("a.wav");
     let (samples, _) = wav.get(44..).expect("a head").as_chunks::<2>();
@@ -46,8 +46,7 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
     assert!(measured.verdict.is_some() && measured.barge_in_ms.is_none(), "{measured:?}");
 
     let talk = format!("talk --server {url} -i q.wav -o b.wav");
-    let failed = user.refusal(format!("{talk} -v nosuch"), 5);
-    assert!(failed.contains("the answer failed: ") && failed.contains("nosuch"), "{failed}");
+    user.refusal(format!("{talk} -v nosuch"), 5).has(&["the answer failed: ", "nosuch"]);
     assert!(!user.path("work/b.wav").exists());
     user.fails(format!("{talk} -m nosuch"), 3, "no model is called 'nosuch'");
 
@@ -74,15 +73,13 @@ fn a_spoken_question_is_answered_and_what_is_no_speech_is_not() {
 fn without_server_microphone_or_sound_the_error_says_what_to_do() {
     let user = User::new();
     fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
-    let said = user.refusal("talk --server 127.0.0.1:1 -i silence.wav -o a.wav", 5);
-    assert!(said.contains("127.0.0.1:1 does not answer") && said.contains("hob serve"), "{said}");
-    let no_microphone = user.hob("talk -o a.wav").assert().code(6);
-    assert!(stderr(&no_microphone).contains("no program that records sound is installed"));
+    user.refusal("talk --server 127.0.0.1:1 -i silence.wav -o a.wav", 5)
+        .has(&["127.0.0.1:1 does not answer", "hob serve"]);
+    user.fails("talk -o a.wav", 6, "no program that records sound is installed");
     let no_player = user.hob("talk -i silence.wav").assert();
     assert!(stderr(&no_player.code(6)).contains("no program that plays sound is installed"));
     user.write("letter.wav", "Dear reader, this is no sound.");
-    let letter = user.hob("talk -i letter.wav -o a.wav").assert().code(2);
-    assert!(stderr(&letter).contains("letter.wav: "), "{}", stderr(&letter));
+    user.fails("talk -i letter.wav -o a.wav", 2, "letter.wav: ");
 }
 
 /// A WAV file with a second of silence: 16 bits, 16 kHz, mono.

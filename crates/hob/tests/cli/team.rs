@@ -5,10 +5,10 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use assert_cmd::assert::Assert;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::real_server::Served;
-use crate::{User, Words, exit_code, json_stdout, stderr, stdout, until};
+use crate::{Has, User, Words, exit_code, json_stdout, stderr, stdout, until};
 
 pub(crate) const TEAM: &str = r#"
 entry = "lead"
@@ -44,7 +44,7 @@ impl TeamUser {
         user.write("lead.jsonl", lead);
         user.write("coder.jsonl", coder);
         let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
-        user.write("hob.toml", &format!("{config}{scripts}"));
+        user.configure(&format!("{config}{scripts}"));
         let server = Served::start(&user);
         TeamUser { user, server }
     }
@@ -78,6 +78,12 @@ impl TeamUser {
             .stderr(Stdio::piped())
             .spawn()
             .expect("hob")
+    }
+
+    /// Asks the team in a chat.
+    fn chat(&self, messages: &Value) -> Value {
+        let body = json!({ "model": "builders", "messages": messages });
+        self.server.chat(&body).expect("an answer")
     }
 
     /// The newest run.
@@ -121,16 +127,13 @@ fn a_team_hands_over_and_answers() {
     let team = TeamUser::new(lead, coder);
     let done = team.run("run builders 'I need a function'").success();
     assert_eq!(stdout(&done), "Here it is: fn f() {}\n");
-    let notes = stderr(&done);
-    for part in [
+    stderr(&done).has(&[
         "lead (lead-model)",
         "  coder (coder-model)",
         "→ coder: Write f.",
         "← coder: fn f() {}",
         "completed: 3 turns",
-    ] {
-        assert!(notes.contains(part), "{part}: {notes}");
-    }
+    ]);
     let run = team.last_run();
     assert_eq!(
         (run["status"].as_str(), run["used"]["turns"].as_u64()),
@@ -153,12 +156,11 @@ fn another_target_answers_and_a_cost_limit_ends_a_run() {
     let team = TeamUser::with(&team, config, (broken, spender));
     let done = team.run("run builders Spend").success();
     assert_eq!(stdout(&done), "So far.\n");
-    let notes = stderr(&done);
-    for part in
-        ["coder-model instead of lead-model", "1.0000 USD", "the limit of 0.5 USD is reached"]
-    {
-        assert!(notes.contains(part), "{part}: {notes}");
-    }
+    stderr(&done).has(&[
+        "coder-model instead of lead-model",
+        "1.0000 USD",
+        "the limit of 0.5 USD is reached",
+    ]);
     let run = team.last_run();
     assert_eq!(run["status"], "completed_partial", "{run}");
     let id = run["run_id"].as_str().expect("an id");
@@ -176,7 +178,7 @@ fn a_cost_limit_without_prices_is_noticed() {
     user.write("dear.toml", &dear);
     let config = "[upstream.cloud]\nkind = \"vllm\"\nurl = \"http://127.0.0.1:9\"\n[price.\"cloud/small\"]\ninput = 1\n\
                   output = 2\n[alias]\ncoder-model.to = [\"inner\"]\ninner.to = [\"cloud/small\", \"cloud/other\"]\n";
-    user.write("hob.toml", config);
+    user.configure(config);
     let notes = user.notes("team check dear.toml");
     let is_named = |model: &str| notes.contains(&format!("[price.\"cloud/{model}\"]"));
     assert_eq!(["big", "other", "small"].map(is_named), [true, true, false], "{notes}");
@@ -187,8 +189,7 @@ fn a_model_that_does_not_exist_is_named() {
     let wrong = TEAM.replace("\"coder-model\"", "\"codr-model\"");
     let mut team = TeamUser::with(&wrong, "", ("", ""));
     let part = "there is no chat model or alias 'codr-model' (did you mean coder-model";
-    let note = team.server.wait_for_note(part);
-    assert!(note.contains("builders"), "{note}");
+    team.server.wait_for_note(part).has(&["builders"]);
     let checked = team.hob("check builders").success();
     let notes = stderr(&checked);
     assert!(notes.contains(part) && !notes.contains("'lead-model'"), "{notes}");
@@ -201,8 +202,7 @@ fn no_team_answers_for_a_model_that_does_not_exist() {
     let team = TeamUser::with(&wrong, "", ("", r#"{"reply": {"content": "Done."}}"#));
     let done = team.run("run builders 'Do it'").success();
     assert_eq!(stdout(&done), "Done.\n");
-    let notes = stderr(&done);
-    assert!(notes.contains("has no leed-model; coder-model answers for it"), "{notes}");
+    stderr(&done).has(&["has no leed-model; coder-model answers for it"]);
 }
 
 #[test]
@@ -210,16 +210,13 @@ fn what_needs_approval_waits_on_disk() {
     let lead = r#"{"reply": {"tool_calls": [{"name": "shell", "arguments": {"command": "make all"}}]}}
 {"when": {"last": "denied"}, "reply": {"content": "Then not."}}"#;
     let team = TeamUser::new(lead, "");
-    let waiting = team.run("run builders 'Build it'").success();
-    let notes = stderr(&waiting);
-    assert!(notes.contains("make all") && notes.contains("hob team approve"), "{notes}");
+    stderr(&team.run("run builders 'Build it'").success()).has(&["make all", "hob team approve"]);
     let id = team.id();
     // The last characters of an id are enough.
     let denied = team.run(&["deny", &id[id.len() - 6..]]).success();
     assert_eq!(stdout(&denied), "Then not.\n");
     let again = team.run(format!("approve {id}")).failure();
-    let again = stderr(&again);
-    assert!(again.contains("has ended: completed") && again.contains("hob team show"), "{again}");
+    stderr(&again).has(&["has ended: completed", "hob team show"]);
 }
 
 #[test]
@@ -235,14 +232,13 @@ fn a_killed_run_goes_on_and_does_nothing_twice() {
     let mut tail = team.process(format!("tail {}", team.id())).stdout(writer).spawn().expect("hob");
     assert_eq!(exit_code(&mut tail), Some(0), "nothing reads what it follows");
     let busy = team.run(format!("resume {}", team.id())).failure();
-    assert!(stderr(&busy).contains("another process works on this run"));
+    stderr(&busy).has(&["another process works on this run"]);
     child.kill().expect("killed");
     child.wait().expect("ended");
     assert_eq!(stdout(&team.run(format!("resume {}", team.id())).success()), "Written.\n");
     assert_eq!(fs::read_to_string(team.user.path("work/log.txt")).expect("a file"), "once\n");
     assert!(team.events().iter().any(|name| name == "run.resumed"));
-    let shown = stdout(&team.hob(format!("show {}", team.id())).success());
-    assert!(shown.contains("work/log.txt: 5 bytes"), "{shown}");
+    stdout(&team.hob(format!("show {}", team.id())).success()).has(&["work/log.txt: 5 bytes"]);
     fs::remove_file(team.user.path("work/log.txt")).expect("removed");
     let shown = stdout(&team.hob(format!("show {}", team.id())).success());
     assert!(shown.contains("work/log.txt: not there any more"), "{shown}");
@@ -263,12 +259,12 @@ fn a_full_disk_ends_the_work_and_the_run_goes_on_later() {
     fs::rename(&events, &kept).expect("renamed");
     std::os::unix::fs::symlink("/dev/full", &events).expect("a link");
     for _ in 0..2 {
-        let full = team.run(format!("approve {id}")).failure();
-        let error = stderr(&full);
-        for part in ["cannot store the run", "No space left", "free some space", "hob team resume"]
-        {
-            assert!(error.contains(part), "{part}: {error}");
-        }
+        stderr(&team.run(format!("approve {id}")).failure()).has(&[
+            "cannot store the run",
+            "No space left",
+            "free some space",
+            "hob team resume",
+        ]);
         assert!(!team.user.path("work/log.txt").exists(), "what cannot be stored is not done");
         assert_eq!(team.last_run()["status"], "waiting_approval");
     }
@@ -285,13 +281,11 @@ fn a_run_with_a_failed_model_can_be_resumed() {
 {"reply": {"content": "Whole."}}"#;
     let team = TeamUser::new(lead, "");
     let failed = team.run("run builders Try").failure();
-    let said = stdout(&failed);
-    assert!(said.contains("is missing") && said.contains("the server is gone"), "{said}");
+    stdout(&failed).has(&["is missing", "the server is gone"]);
     assert_eq!(team.last_run()["status"], "failed");
     let failures = || team.events().iter().filter(|name| *name == "model.failed").count();
     assert_eq!(failures(), 2);
-    let said = stdout(&team.run(format!("resume {}", team.id())).failure());
-    assert!(said.contains("a parameter is wrong"), "{said}");
+    stdout(&team.run(format!("resume {}", team.id())).failure()).has(&["a parameter is wrong"]);
     assert_eq!(failures(), 3, "a request that is refused is not sent again");
     assert_eq!(stdout(&team.run(format!("resume {}", team.id())).success()), "Whole.\n");
     assert_eq!(team.last_run()["status"], "completed");
@@ -300,8 +294,7 @@ fn a_run_with_a_failed_model_can_be_resumed() {
 #[test]
 fn a_workspace_that_does_not_exist_leaves_no_run() {
     let team = TeamUser::new("", "");
-    let refused = team.run("run builders Task --workspace none").failure();
-    assert!(stderr(&refused).contains("cannot open none"), "{}", stderr(&refused));
+    stderr(&team.run("run builders Task --workspace none").failure()).has(&["cannot open none"]);
     assert!(team.last_run().is_null());
 }
 
@@ -313,8 +306,7 @@ fn a_step_of_a_script_that_no_request_used_is_a_failure() {
     let done = team.run("run builders 'Reply exactly: done'").success();
     assert_eq!(stdout(&done), "done\n");
     team.server.signal("-TERM");
-    let note = team.server.wait_for_note("no request used these steps");
-    assert!(note.contains("'lead-model': line 2"), "{note}");
+    team.server.wait_for_note("no request used these steps").has(&["'lead-model': line 2"]);
     assert!(!team.server.child.wait().expect("ended").success());
 }
 
@@ -340,8 +332,7 @@ fn a_run_in_the_background_can_be_followed() {
     let run = team.process(&["run", "builders", "--detach", "--brief", brief, "--server", url]);
     let run = assert_cmd::Command::from(run).write_stdin("Do it.").timeout(SOON).assert();
     let id = stdout(&run.success());
-    let followed = stdout(&team.hob(format!("tail {}", id.trim())).success());
-    assert!(followed.contains("Done in the background."), "{followed}");
+    stdout(&team.hob(format!("tail {}", id.trim())).success()).has(&["Done in the background."]);
     assert_eq!(team.last_run()["task"], "Do it.");
 }
 
@@ -351,16 +342,7 @@ fn a_run_in_the_background_that_fails_to_start_is_not_followed_for_ever() {
     let run = "run builders --detach Task --server http://127.0.0.1:1";
     let id = stdout(&team.hob(run).success());
     let failed = team.hob(format!("tail {}", id.trim())).failure();
-    let error = stderr(&failed);
-    assert!(
-        error.contains("no process works on this run") && error.contains("hob team resume"),
-        "{error}"
-    );
-}
-
-fn models_of(server: &Served) -> Value {
-    let mut answer = ureq::get(format!("{}v1/models", server.url)).call().expect("a list");
-    answer.body_mut().read_json().expect("JSON")
+    stderr(&failed).has(&["no process works on this run", "hob team resume"]);
 }
 
 #[test]
@@ -371,23 +353,17 @@ fn a_team_is_a_model_of_the_server() {
 {"when": {"last": "denied"}, "reply": {"content": "Then not."}}
 {"when": {"last": "Wait"}, "reply": {"delay_ms": 100000}}"#;
     let mut team = TeamUser::new(lead, r#"{"reply": {"content": "fn f() {}"}}"#);
-    let models: Value = models_of(&team.server);
-    let names: Vec<&str> = models["data"]
-        .as_array()
-        .expect("models")
-        .iter()
-        .filter_map(|model| model["id"].as_str())
-        .collect();
-    assert!(names.contains(&"builders"), "{names:?}");
-    let messages = serde_json::json!([
+    let has = |models: &Value, name: &str| {
+        models["data"].as_array().expect("models").iter().any(|model| model["id"] == name)
+    };
+    let models = team.server.get("v1/models").body;
+    assert!(has(&models, "builders"), "{models}");
+    let messages = json!([
         { "role": "user", "content": "Earlier" },
         { "role": "assistant", "content": "I see." },
         { "role": "user", "content": "I need a function" },
     ]);
-    let answer = team
-        .server
-        .chat(&serde_json::json!({ "model": "builders", "messages": messages }))
-        .expect("an answer");
+    let answer = team.chat(&messages);
     let message = &answer["choices"][0]["message"];
     assert_eq!(message["content"], "Here it is: fn f() {}");
     let reasoning = message["reasoning_content"].as_str().expect("the trace");
@@ -397,15 +373,16 @@ fn a_team_is_a_model_of_the_server() {
     );
     assert_eq!(team.last_run()["status"], "completed");
 
-    let ask = |text: &str| serde_json::json!({ "model": "builders", "messages": [{ "role": "user", "content": text }] });
-    let waiting = team.server.chat(&ask("Ask first")).expect("an answer");
+    let waiting = team.chat(&json!([{ "role": "user", "content": "Ask first" }]));
     let text = waiting["choices"][0]["message"]["content"].as_str().expect("a text");
     assert!(text.contains("\"make  a\"") && text.contains("hob team approve"), "{text}");
     let id = team.id();
     assert_eq!(stdout(&team.run(format!("deny {id}")).success()), "Then not.\n");
 
     // A client that leaves ends its run.
-    let stream = team.server.begin("v1/chat/completions", &ask("Wait"));
+    let wait = json!([{ "role": "user", "content": "Wait" }]);
+    let wait = json!({ "model": "builders", "messages": wait });
+    let stream = team.server.begin("v1/chat/completions", &wait);
     team.until("model.requested");
     drop(stream);
     team.until("run.ended");
@@ -416,11 +393,8 @@ fn a_team_is_a_model_of_the_server() {
     team.server.wait_for_note("the team files changed");
     team.user.write("teams/builders.toml", "entry = 5");
     team.server.wait_for_note("builders.toml:1:9");
-    let models: Value = models_of(&team.server);
-    let has = |name: &str| {
-        models["data"].as_array().expect("models").iter().any(|model| model["id"] == name)
-    };
-    assert!(has("builders") && has("other"), "{models}");
+    let models = team.server.get("v1/models").body;
+    assert!(has(&models, "builders") && has(&models, "other"), "{models}");
 }
 
 #[test]
@@ -429,9 +403,7 @@ fn the_answer_of_a_team_comes_while_it_is_written() {
 {"when": {"last": "fn f"}, "reply": {"content": "Here it is."}}
 {"reply": {"content": "Half of it", "stall": true}}"#;
     let team = TeamUser::new(lead, r#"{"reply": {"content": "fn f() {}"}}"#);
-    let ask = |text: &str| serde_json::json!({ "model": "builders", "stream": true, "messages": [{ "role": "user", "content": text }] });
-    let whole = serde_json::json!({ "model": "builders", "messages": ask("Whole")["messages"] });
-    let answer = team.server.chat(&whole).expect("an answer");
+    let answer = team.chat(&json!([{ "role": "user", "content": "Whole" }]));
     let message = &answer["choices"][0]["message"];
     assert_eq!(message["content"], "I ask the coder.\n\nHere it is.");
     let reasoning = message["reasoning_content"].as_str().expect("the trace");
@@ -440,7 +412,9 @@ fn the_answer_of_a_team_comes_while_it_is_written() {
         "thoughts and texts of others have lines of their own: {reasoning}"
     );
 
-    let mut stream = team.server.begin("v1/chat/completions", &ask("Half"));
+    let half = json!([{ "role": "user", "content": "Half" }]);
+    let half = json!({ "model": "builders", "stream": true, "messages": half });
+    let mut stream = team.server.begin("v1/chat/completions", &half);
     stream.set_read_timeout(Some(SOON)).expect("a limit");
     let mut read = Vec::new();
     let mut piece = [0; 4096];
@@ -456,11 +430,9 @@ fn a_run_can_go_on_when_its_client_leaves() {
     let file = TEAM.replace("\"on-request\"", "\"on-request\", on_disconnect = \"detach\"");
     let lead = r#"{"reply": {"delay_ms": 2000, "content": "Done alone."}}"#;
     let team = TeamUser::with(&file, "", (lead, ""));
-    let messages = serde_json::json!([{ "role": "user", "content": "Go on" }]);
-    let stream = team.server.begin(
-        "v1/chat/completions",
-        &serde_json::json!({ "model": "builders", "messages": messages }),
-    );
+    let messages = json!([{ "role": "user", "content": "Go on" }]);
+    let body = json!({ "model": "builders", "messages": messages });
+    let stream = team.server.begin("v1/chat/completions", &body);
     team.until("model.requested");
     drop(stream);
     team.until("run.ended");
@@ -479,14 +451,11 @@ fn approval_is_a_question_where_the_client_can_ask() {
     let mut team = TeamUser::new(&lead, "");
     team.user.write("teams/builders.toml", TEAM.replace("on-request", "always").as_str());
     team.server.wait_for_note("the team files changed");
-    let (team, tool) =
-        (team, serde_json::json!({ "type": "function", "function": { "name": "ask_user" } }));
+    let (team, tool) = (team, json!({ "type": "function", "function": { "name": "ask_user" } }));
     let chat = |messages: &Value| {
-        team.server.chat(
-            &serde_json::json!({ "model": "builders", "messages": messages, "tools": [tool] }),
-        )
+        team.server.chat(&json!({ "model": "builders", "messages": messages, "tools": [tool] }))
     };
-    let task = serde_json::json!([{ "role": "user", "content": "Write" }]);
+    let task = json!([{ "role": "user", "content": "Write" }]);
     let decide = |answer: &str| {
         let asked = chat(&task).expect("an answer");
         assert_eq!(asked["choices"][0]["finish_reason"], "tool_calls");
@@ -506,9 +475,8 @@ fn approval_is_a_question_where_the_client_can_ask() {
         // As the page of Open WebUI sends it.
         let clicked = format!(r#"{{"type":"option","option_index":1,"label":"{answer}"}}"#);
         let content = format!(r#"{{"status":"answered","answers":{{"approval":{clicked}}}}}"#);
-        let told =
-            serde_json::json!({ "role": "tool", "tool_call_id": call["id"], "content": content });
-        let messages = serde_json::json!([task[0], message, told]);
+        let told = json!({ "role": "tool", "tool_call_id": call["id"], "content": content });
+        let messages = json!([task[0], message, told]);
         (chat(&messages).expect("an answer")["choices"][0]["message"]["content"].clone(), messages)
     };
     let file = |team: &TeamUser| {
@@ -529,20 +497,15 @@ fn a_title_starts_no_run() {
     let lead = r#"{"when": {"contains": "concise title"}, "reply": {"content": "Tides"}}"#;
     let team = TeamUser::new(lead, "");
     let job = "### Task:\nWrite a concise title.\n### Chat History:\n<chat_history>\nUSER: When is low tide?\n</chat_history>";
-    let messages = serde_json::json!([{ "role": "user", "content": job }]);
-    let answer = team
-        .server
-        .chat(&serde_json::json!({ "model": "builders", "messages": messages }))
-        .expect("an answer");
-    assert_eq!(answer["choices"][0]["message"]["content"], "Tides");
+    let messages = json!([{ "role": "user", "content": job }]);
+    assert_eq!(team.chat(&messages)["choices"][0]["message"]["content"], "Tides");
     assert!(team.last_run().is_null(), "no run was stored");
 }
 
 #[test]
 fn a_team_works_with_a_real_local_model() {
     let user = User::with_only(&["smollm2"]);
-    let mut server = Served::start(&user);
-    server.wait_for_note("smollm2 is ready");
+    let server = Served::start(&user).until_ready("smollm2");
     let line = format!("team run --max-turns 3 --server {} 'Say good morning.'", server.url);
     let command = user.process(line);
     let done = assert_cmd::Command::from(command).timeout(SOON * 5).assert().success();
@@ -579,9 +542,7 @@ fn mistakes_have_a_sentence_each() {
         assert!(parts.iter().all(|part| error.contains(part)), "{args:?}: {error}");
     }
     let list = user.prints("team list");
-    for part in ["agent_team", "devops", "broken"] {
-        assert!(list.contains(part), "{list}");
-    }
+    list.has(&["agent_team", "devops", "broken"]);
     let json = user.notes("team list --json");
     assert!(json.contains("left out: ") && json.contains("broken.toml:11:1: "), "{json}");
     user.hob("team check devops").assert().success();

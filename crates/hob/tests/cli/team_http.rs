@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::time::Instant;
 
 use serde_json::{Value, json};
 use ureq::Agent;
@@ -11,7 +10,7 @@ use ureq::http::{Response, StatusCode};
 use crate::real_server::Served;
 use crate::team::{SOON, TEAM, TeamUser};
 use crate::team_pipelines::KEYS;
-use crate::until;
+use crate::{Has, until, until_ok};
 
 const WRITE: &str = r#"{"reply": {"tool_calls": [{"name": "write_file", "arguments": {"path": "notes/log.txt", "content": "<script>alert(1)</script>\n"}}]}}
 {"when": {"last": "bytes written"}, "reply": {"content": "Written."}}
@@ -94,15 +93,10 @@ impl Client {
 
     /// Waits until a run has this status.
     pub(crate) fn until(&self, id: &str, status: &str) -> Value {
-        let begun = Instant::now();
-        loop {
+        until_ok(SOON.as_secs(), || {
             let run = self.run(id);
-            if run["status"] == status {
-                return run;
-            }
-            assert!(begun.elapsed() < SOON, "never {status}: {run}");
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
+            if run["status"] == status { Ok(run) } else { Err(format!("never {status}: {run}")) }
+        })
     }
 }
 
@@ -126,7 +120,7 @@ fn a_configuration_that_is_refused_changes_no_model_of_a_team() {
     );
     let client = Client::with_key(&team.server, "all-of-it");
     let scripts = "[dev.scripts]\nlead-model = \"lead.jsonl\"\ncoder-model = \"coder.jsonl\"\n";
-    team.user.write("hob.toml", &(config("coder-model") + scripts));
+    team.user.configure(&(config("coder-model") + scripts));
     team.server.wait_for_note("hob keeps using the previous configuration");
     let id = client.start("Write");
     assert_eq!(client.until(&id, "completed")["answer"], "First.");
@@ -134,7 +128,7 @@ fn a_configuration_that_is_refused_changes_no_model_of_a_team() {
 
 #[test]
 fn a_run_streams_and_keeps_its_answer_and_files() {
-    let team = TeamUser::with(TEAM, "", (WRITE, ""));
+    let team = TeamUser::new(WRITE, "");
     let client = Client::of(&team.server);
     let id = client.start("Write the log\nin a file");
     let events = client.events(&id, None);
@@ -180,7 +174,7 @@ fn a_run_streams_and_keeps_its_answer_and_files() {
 /// Names, and never what people or agents write.
 #[test]
 fn the_log_says_who_works_and_what_is_called() {
-    let TeamUser { user, server } = TeamUser::with(TEAM, "", (WRITE, ""));
+    let TeamUser { user, server } = TeamUser::new(WRITE, "");
     drop(server);
     let mut server = Served::run(user.process("serve --listen 127.0.0.1:0 --log info"));
     let id = Client::of(&server).start("Write the log\nin a file");
@@ -250,7 +244,7 @@ fn a_person_approves_or_denies_once() {
 
 #[test]
 fn a_run_is_cancelled_and_another_one_is_not_started_beyond_the_limit() {
-    let team = TeamUser::with(TEAM, "", (SLOW, ""));
+    let team = TeamUser::new(SLOW, "");
     let client = Client::of(&team.server);
     let ids: Vec<String> = (0..8).map(|run| client.start(&format!("Run {run}"))).collect();
     let full = client.send("v1/runs", &json!({ "team": "builders", "task": "One more" }));
@@ -278,11 +272,7 @@ fn a_run_is_cancelled_and_another_one_is_not_started_beyond_the_limit() {
 
 #[test]
 fn a_run_of_a_terminal_is_followed_and_cancelled() {
-    let team = TeamUser::with(
-        TEAM,
-        "",
-        (&format!("{}\n{SLOW}", WRITE.lines().next().expect("a step")), ""),
-    );
+    let team = TeamUser::new(&format!("{}\n{SLOW}", WRITE.lines().next().expect("a step")), "");
     let client = Client::of(&team.server);
     let mut child = team.start("run builders 'Write the log'");
     team.until("tool.output");
@@ -307,7 +297,7 @@ fn a_run_of_a_terminal_is_followed_and_cancelled() {
 #[test]
 fn a_run_goes_on_after_the_server_was_killed() {
     let lead = format!("{}\n{SLOW}", WRITE.lines().next().expect("a step"));
-    let mut team = TeamUser::with(TEAM, "", (&lead, ""));
+    let mut team = TeamUser::new(&lead, "");
     let client = Client::of(&team.server);
     let id = client.start("Write the log");
     team.until("tool.output");
@@ -336,10 +326,10 @@ fn a_key_sees_the_teams_among_its_aliases_only() {
         team.user.write("phone.key", "phone-only");
     };
     // The files must exist before the server starts.
-    let team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
+    let team = TeamUser::new(r#"{"reply": {"content": "Done."}}"#, "");
     user_keys(&team);
     let text = fs::read_to_string(team.user.path("work/hob.toml")).expect("a file");
-    team.user.write("hob.toml", &format!("{keys}{text}"));
+    team.user.configure(&format!("{keys}{text}"));
     let server = Served::start(&team.user);
     let (all, phone) =
         (Client::with_key(&server, "all-of-it"), Client::with_key(&server, "phone-only"));
@@ -374,7 +364,7 @@ fn the_trace_shows_no_keys() {
         // The model reads what is there.
         json!({ "when": { "last": "known-by-name" }, "reply": { "content": "Done." } }),
     ];
-    let team = TeamUser::with(TEAM, "", (&calls.map(|call| call.to_string()).join("\n"), ""));
+    let team = TeamUser::new(&calls.map(|call| call.to_string()).join("\n"), "");
     let mut hob = team.user.process("serve --listen 127.0.0.1:0");
     hob.env("WIKI_TOKEN", "known-by-name");
     let server = Served::run(hob);
@@ -511,9 +501,7 @@ fn the_entry_agent_calls_tools_of_the_client() {
 
     let stream = client.send(path, &body(&task, true)).into_body().read_to_string();
     let stream = stream.expect("a stream");
-    for part in [r#""name":"weather""#, r#""finish_reason":"tool_calls""#] {
-        assert!(stream.contains(part), "{part}: {stream}");
-    }
+    stream.has(&[r#""name":"weather""#, r#""finish_reason":"tool_calls""#]);
 }
 
 #[test]
@@ -541,7 +529,7 @@ fn tools_of_the_client_are_called_in_responses_and_ignored_by_default() {
     let answer = ask(json!([result]), &asked["id"]);
     assert_eq!(item(&answer, "message")["content"][0]["text"], "It rains.");
 
-    let team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
+    let team = TeamUser::new(r#"{"reply": {"content": "Done."}}"#, "");
     let messages = json!([{ "role": "user", "content": "Weather?" }]);
     let tools = json!([{ "type": "function", "function": weather() }]);
     let body = json!({
@@ -555,7 +543,7 @@ fn tools_of_the_client_are_called_in_responses_and_ignored_by_default() {
 
 #[test]
 fn a_team_file_that_gets_a_mistake_is_named_and_its_last_version_works() {
-    let mut team = TeamUser::with(TEAM, "", (r#"{"reply": {"content": "Done."}}"#, ""));
+    let mut team = TeamUser::new(r#"{"reply": {"content": "Done."}}"#, "");
     let client = Client::of(&team.server);
     let (_, found) = client.get("v1/teams/builders");
     assert_eq!((&found["error"], &found["file"]), (&Value::Null, &json!("builders.toml")));
@@ -589,8 +577,7 @@ fn a_team_file_that_gets_a_mistake_is_named_and_its_last_version_works() {
 #[test]
 fn a_team_is_as_old_as_the_configuration_in_force() {
     let team = TeamUser::new("", "");
-    let mut list = ureq::get(format!("{}api/tags", team.server.url)).call().expect("a list");
-    let list: Value = list.body_mut().read_json().expect("JSON");
+    let list = team.server.get("api/tags").body;
     let mut tags = list["models"].as_array().expect("models").iter();
     let tag = tags.find(|tag| tag["name"] == "builders:latest").expect("the team");
     assert!(tag["modified_at"].as_str().is_some_and(|at| at > "2020"), "{tag}");

@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::{Value, json};
 use ureq::http::Response;
 
-use crate::stderr;
 use crate::team::{TEAM, TeamUser};
 use crate::team_http::{Client, parts};
+use crate::{Has, stderr};
 
 /// `all-of-it`, and `phone-only` for one team.
 pub(crate) const KEYS: &str = "[keys.all]\nsecret = \"sha256:294c04e5ac9dd23c5448c01a3bb266a553de650cc27d9a1ddc35e2765498c1fb\"\n\
@@ -232,7 +232,7 @@ fn team_files_are_added_and_deleted() {
 
 #[test]
 fn without_keys_no_client_changes_a_team() {
-    let team = TeamUser::with(TEAM, "", (HAND_OVER, CODER));
+    let team = TeamUser::new(HAND_OVER, CODER);
     let client = Client::of(&team.server);
     assert_eq!(client.get("builders/valves").0, 200);
     for answer in [
@@ -248,7 +248,7 @@ fn without_keys_no_client_changes_a_team() {
 
 #[test]
 fn status_lines_and_jobs_are_for_clients_of_pipelines() {
-    let team = TeamUser::with(TEAM, "", (HAND_OVER, CODER));
+    let team = TeamUser::new(HAND_OVER, CODER);
     let client = Client::of(&team.server);
     let statuses = |events: &[Value]| -> Vec<(String, bool)> {
         let data = events.iter().filter(|event| event["event"]["type"] == "status");
@@ -314,8 +314,7 @@ fn the_public_key_is_for_lists_and_chats_where_it_is_allowed() {
 
     let user = crate::User::new();
     user.write("house.key", PUBLIC);
-    user.write("hob.toml", "[keys.house]\nsecret = \"file:house.key\"\n");
+    user.configure("[keys.house]\nsecret = \"file:house.key\"\n");
     let failed = user.hob("config check").assert().failure();
-    let error = stderr(&failed);
-    assert!(error.contains("'house' is the default key of Pipelines"), "{error}");
+    stderr(&failed).has(&["'house' is the default key of Pipelines"]);
 }

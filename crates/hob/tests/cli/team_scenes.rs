@@ -8,7 +8,7 @@ use crate::executable::write_executable;
 use crate::loopback::{Answer, listen};
 use crate::real_server::Served;
 use crate::team::TeamUser;
-use crate::{User, stderr, stdout};
+use crate::{Has, User, stderr, stdout};
 
 /// The aliases of the teams that hob brings, and the models behind them.
 const ALIASES: [(&str, &str); 4] =
@@ -23,7 +23,7 @@ fn team(scripts: [&[String]; 4]) -> TeamUser {
         models += &format!("{model} = \"{model}.jsonl\"\n");
         user.write(&format!("{model}.jsonl"), &steps.join("\n"));
     }
-    user.write("hob.toml", &(aliases + &models));
+    user.configure(&(aliases + &models));
     let server = Served::start(&user);
     TeamUser { user, server }
 }
@@ -82,10 +82,7 @@ fn research_then_code_goes_to_two_agents_and_comes_back() {
     team.user.write("advisory.txt", "CVE-2021-44228: Log4j 2.0 to 2.14.1 looks names up.");
     let task = "research the log4shell vulnerability then write a Python checker for it";
     let done = team.run(&["run", task]).success();
-    let answer = stdout(&done);
-    for part in ["CVE-2021-44228", "2.0 to 2.14.1", "def check_log4shell(host, port)"] {
-        assert!(answer.contains(part), "{part}: {answer}");
-    }
+    stdout(&done).has(&["CVE-2021-44228", "2.0 to 2.14.1", "def check_log4shell(host, port)"]);
     let lines = [
         "orchestrator (reliable)",
         "→ researcher: Which versions",

@@ -14,7 +14,7 @@ use crate::executable::write_executable;
 use crate::loopback::{self, Answer};
 use crate::team::{SOON, TeamUser};
 use crate::team_http::Client;
-use crate::{User, exit_code, stderr, stdout, until_read};
+use crate::{Has, User, exit_code, stderr, stdout, until_read};
 
 /// An MCP server that reads a message a line. It notes its process and that of a child in a file.
 const SERVER: &str = r#"#!/bin/sh
@@ -226,8 +226,7 @@ fn a_server_that_is_not_there_is_a_text_for_the_model() {
     let file = TEAM.replace("docs__*", "docs__search").replace("docs-mcp", "gone-mcp");
     let call = ("docs__search", json!({ "query": "x" }), "unavailable: the program 'gone-mcp'");
     let team = scripted(&file, &[call]);
-    let done = run_with(&team, &[]).success();
-    assert!(stderr(&done).contains("'docs' is unavailable: the program"), "{}", stderr(&done));
+    stderr(&run_with(&team, &[]).success()).has(&["'docs' is unavailable: the program"]);
 }
 
 #[test]
@@ -235,8 +234,7 @@ fn a_person_sees_all_arguments_and_the_run_goes_on_in_another_process() {
     let long = "word ".repeat(100) + "end";
     let file = format!("policy = {{ approval = \"untrusted\" }}\n{TEAM}");
     let team = scripted(&file, &[("docs__echo", json!({ "text": long }), "echo: word")]);
-    let notes = stderr(&run_with(&team, &[]).success());
-    assert!(notes.contains(&long) && notes.contains("waits for approval"), "{notes}");
+    stderr(&run_with(&team, &[]).success()).has(&[&long, "waits for approval"]);
     assert_all_have_ended(&team);
     assert_eq!(stdout(&team.run(format!("approve {}", team.id())).success()), "Done.\n");
     assert_eq!(processes(&team).len(), 4, "a server for each process");

@@ -4,14 +4,14 @@
 use std::ffi::OsString;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use assert_cmd::assert::Assert;
 use serde_json::{Value, json};
 
 use crate::chat_real_model::last_line;
 use crate::real_server::Served;
-use crate::{User, stderr, stdout, until};
+use crate::{User, stderr, stdout, until, until_ok};
 
 /// Layers of the test's chat model, the output counted as one.
 const LAYERS: u32 = 31;
@@ -54,14 +54,12 @@ fn run(user: &User, words: &str, drive: impl FnOnce(&mut Command) -> &mut Comman
 fn serve(user: &User, drive: impl FnOnce(&mut Command) -> &mut Command) -> Served {
     let mut command = user.process("serve --listen 127.0.0.1:0");
     drive(&mut command);
-    let mut served = Served::run(command);
-    served.wait_for_note("smollm2 is ready");
-    served
+    Served::run(command).until_ready("smollm2")
 }
 
 fn configured(lines: &str) -> User {
-    let user = User::with_only(&["smollm2"]);
-    user.write("hob.toml", &format!("[chat]\nspeculation = \"off\"\n{lines}\n"));
+    let user = User::with_only(&["smollm2"])
+        .configured(&format!("[chat]\nspeculation = \"off\"\n{lines}\n"));
     user
 }
 
@@ -225,11 +223,7 @@ fn an_answer_on_the_card_ends_with_an_error_when_its_worker_is_killed_and_the_ne
     let next = json!({
         "model": "smollm2", "max_tokens": 4, "messages": [{"role": "user", "content": "Hello!"}],
     });
-    let until = Instant::now() + Duration::from_secs(300);
-    while let Err(error) = served.chat(&next) {
-        assert!(Instant::now() < until, "{error}");
-        thread::sleep(Duration::from_millis(100));
-    }
+    until_ok(300, || served.chat(&next));
 }
 
 #[test]
@@ -257,8 +251,7 @@ fn a_card_without_room_for_the_transcription_model_is_left() {
 
 #[test]
 fn the_doctor_tries_the_card_and_the_processor() {
-    let user = User::with_models();
-    user.write("hob.toml", "[server]\nlisten = \"0\"\n");
+    let user = User::with_models().configured("[server]\nlisten = \"0\"\n");
     let mut command = user.process("doctor");
     on_card(&mut command);
     let mut command = assert_cmd::Command::from(command);
