@@ -83,6 +83,12 @@ impl Mock {
         let said = BufReader::new(mock.stdout.take().expect("piped")).lines().next();
         Mock(mock, said.expect("a line").expect("its address"))
     }
+
+    /// Writes a plan that measures this mock.
+    fn plan(&self, user: &User, more: &str) {
+        let target = format!("targets: [{{name: here, url: \"{}\"}}]\n", self.1);
+        user.write("plan.yaml", &format!("schema: bench-plan/1\nname: small\n{target}{more}"));
+    }
 }
 
 impl Drop for Mock {
@@ -96,13 +102,8 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     let user = User::new();
     // The permitted timing error is a share of the TTFT, so a high TTFT tolerates a busy machine.
     let mock = Mock::start(&user, "ttft_ms=60,itl_ms=1,tokens=8,cache=true");
-    let plan = format!(
-        "schema: bench-plan/1\nname: small\ntargets: [{{name: here, url: \"{}\"}}]\n\
-         matrix: {{kind: [llm], shape: [quick_word, quick_coding], concurrency: [1, 2]}}\n\
-         runs: {{min: 1, max: 1}}\n",
-        mock.1
-    );
-    user.write("plan.yaml", &plan);
+    let matrix = "{kind: [llm], shape: [quick_word, quick_coding], concurrency: [1, 2]}";
+    mock.plan(&user, &format!("matrix: {matrix}\nruns: {{min: 1, max: 1}}\n"));
     let records = user.path("work/bench/records");
     // Its record says that it is done.
     let count = || {
@@ -139,16 +140,12 @@ fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
 fn a_cell_that_fails_is_kept_and_stops_only_a_plan_that_says_so() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=5,itl_ms=1,tokens=8,status=500");
-    let url = mock.1.clone();
     for (on_fail, told) in [
         ("record", "2 cells: 0 measured, 0 done before, 2 failed, 0 left"),
         ("stop", "2 cells: 0 measured, 0 done before, 1 failed, 1 left"),
     ] {
-        let plan = format!(
-            "schema: bench-plan/1\nname: bad\ntargets: [{{name: here, url: \"{url}\"}}]\n\
-             matrix: {{kind: [llm], shape: [quick_word], concurrency: [1, 2]}}\non_fail: {on_fail}\n"
-        );
-        user.write("plan.yaml", &plan);
+        let matrix = "{kind: [llm], shape: [quick_word], concurrency: [1, 2]}";
+        mock.plan(&user, &format!("matrix: {matrix}\non_fail: {on_fail}\n"));
         let done = user.hob(format!("bench plan plan.yaml --out {on_fail}")).assert().code(5);
         stderr(&done).has(&[told, "the server answered 500"]);
         let table = stdout(&done);
@@ -168,13 +165,9 @@ fn a_cell_whose_second_try_succeeds_has_not_failed() {
     let user = User::new();
     // The first request takes longer than the plan allows.
     let mock = Mock::start(&user, "cold_ms=5000,ttft_ms=200,itl_ms=1,tokens=8,cache=true");
-    let plan = format!(
-        "schema: bench-plan/1\nname: again\ntargets: [{{name: here, url: \"{}\"}}]\n\
-         matrix: {{kind: [llm], shape: [quick_word], concurrency: [1]}}\n\
-         runs: {{min: 1, max: 1}}\nbudget: {{answer_s: 2}}\non_fail: retry\n",
-        mock.1
-    );
-    user.write("plan.yaml", &plan);
+    let plan = "matrix: {kind: [llm], shape: [quick_word], concurrency: [1]}\n\
+                runs: {min: 1, max: 1}\nbudget: {answer_s: 2}\non_fail: retry\n";
+    mock.plan(&user, plan);
     let done = user.hob("bench plan plan.yaml").assert().code(&BUSY_OR_NOT[..]);
     let said = stderr(&done);
     assert!(said.contains("the answer did not end in time"), "{said}");
@@ -190,13 +183,8 @@ fn a_cell_whose_second_try_succeeds_has_not_failed() {
 fn a_plan_of_voices_and_formats_says_what_each_cell_was_asked_with() {
     let user = User::new();
     let mock = Mock::start(&user, "ttft_ms=60,audio_rtf=0.01");
-    let plan = format!(
-        "schema: bench-plan/1\nname: voices\ntargets: [{{name: here, url: \"{}\"}}]\n\
-         matrix: {{kind: [tts], text: [short], format: [pcm, mp3], voice: [ada], concurrency: [1]}}\n\
-         runs: {{min: 1, max: 1}}\n",
-        mock.1
-    );
-    user.write("plan.yaml", &plan);
+    let matrix = "{kind: [tts], text: [short], format: [pcm, mp3], voice: [ada], concurrency: [1]}";
+    mock.plan(&user, &format!("matrix: {matrix}\nruns: {{min: 1, max: 1}}\n"));
     let done = user.hob("bench plan plan.yaml --json").assert().code(&BUSY_OR_NOT[..]);
     let mut asked: Vec<String> = Vec::new();
     for line in stdout(&done).lines() {
@@ -241,12 +229,7 @@ fn lengths_that_are_left_out_are_no_failure() {
     assert!(said.contains("left out: 4096"), "{said}");
     assert!(!said.contains("asked once") && !said.contains("the median of its runs"), "{said}");
 
-    let plan = format!(
-        "schema: bench-plan/1\nname: long\ntargets: [{{name: here, url: \"{}\"}}]\n\
-         matrix: {{kind: [sweep], context: [4096, 8192]}}\non_fail: stop\n",
-        mock.1
-    );
-    user.write("plan.yaml", &plan);
+    mock.plan(&user, "matrix: {kind: [sweep], context: [4096, 8192]}\non_fail: stop\n");
     let said = user.notes("bench plan plan.yaml");
     let expected = "2 cells: 0 measured, 0 done before, 0 failed, 2 left";
     assert!(said.contains(expected), "a cell that is left out has not failed: {said}");

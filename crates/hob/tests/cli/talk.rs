@@ -17,6 +17,15 @@ use crate::{Has, User, kill, stderr, stdout, until};
 /// Bytes of a second of sound.
 const SECOND_BYTES: usize = 48_000;
 
+/// A user with a silent recording, and a port with its address.
+fn stage() -> (User, TcpListener, String) {
+    let user = User::new();
+    fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    (user, listener, url)
+}
+
 struct Server(WebSocket<TcpStream>);
 
 impl Server {
@@ -70,10 +79,7 @@ fn interrupt(listener: &TcpListener) -> Value {
 
 #[test]
 fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
-    let user = User::new();
-    fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let (user, listener, url) = stage();
     let served = thread::spawn(move || interrupt(&listener));
     let talked = user.hob(format!("talk --server {url} -i silence.wav -o a.wav")).assert().code(5);
     let truncated = served.join().expect("the script");
@@ -87,11 +93,8 @@ fn speech_stops_an_answer_and_the_server_learns_how_much_was_heard() {
 /// Ctrl-C in a terminal does not reach the player, so hob itself must not wait for one that hangs.
 #[test]
 fn ctrl_c_ends_a_conversation_with_a_player_that_hangs() {
-    let user = User::new();
-    fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
+    let (user, listener, url) = stage();
     write_executable(&user.path("programs/paplay"), "#!/bin/sh\nexec /bin/sleep 1000\n");
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("http://{}", listener.local_addr().expect("an address"));
     let mut talk = user.process(format!("talk --server {url} -i silence.wav"));
     let mut talk = talk.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("hob");
     let mut server = answer(&listener);
@@ -128,10 +131,7 @@ fn a_noise_in_a_file_is_not_waited_for_and_a_failed_transcript_is_an_error() {
         (json!({"type": noise, "item_id": "item_3", "transcript": ""}), 0, ""),
         (json!({"type": failed, "item_id": "item_3", "error": lost}), 5, "the worker died"),
     ] {
-        let user = User::new();
-        fs_err::write(user.path("work/silence.wav"), silence()).expect("a file");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let (user, listener, url) = stage();
         let served = thread::spawn(move || hear_again(&listener, &heard));
         let line = format!("talk --server {url} -i silence.wav -o a.wav");
         let talked = user.hob(line).assert().code(code);
