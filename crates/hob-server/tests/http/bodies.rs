@@ -53,10 +53,7 @@ async fn a_key_that_has_no_turn_is_refused_before_its_body_is_read() {
     let mut second =
         server.send(head(CHAT, &format!("Authorization: Bearer {PHONE}\r\n"), 30 * MIB)).await;
     let refused = second.answer().await;
-    assert_eq!(
-        (refused.status(), &refused.json()["error"]["code"]),
-        (429, &json!("concurrency_limit_exceeded"))
-    );
+    assert_eq!(refused.error("code"), (429, json!("concurrency_limit_exceeded")));
 }
 
 #[tokio::test]

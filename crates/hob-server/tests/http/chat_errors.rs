@@ -16,9 +16,9 @@ use crate::chat_model::{
     text,
 };
 use crate::chatting::chat;
-use crate::client::{post, post_with};
+use crate::client::{post, post_with, send_all};
 use crate::keys::{HI, with_key};
-use crate::refusals::{Row, check_refusal};
+use crate::refusals::{Row, check_refusal, invalid, invalid_as, unavailable};
 use crate::server::Server;
 
 fn no_room(retry_after: Option<Duration>) -> ModelError {
@@ -34,18 +34,15 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
     let rows: [(ModelError, Row); 9] = [
         (
             ModelError::TooLong { needed: 9000, available: 8192 },
-            (400, Some("messages"), Some("context_length_exceeded"), Some("false"), None),
+            invalid_as("context_length_exceeded", "messages"),
         ),
-        (
-            ModelError::NoTemplate,
-            (400, Some("messages"), Some("unsupported_parameter"), Some("false"), None),
-        ),
+        (ModelError::NoTemplate, invalid_as("unsupported_parameter", "messages")),
         (
             ModelError::InvalidField {
                 field: "grammar",
                 reason: "is not a valid grammar".to_owned(),
             },
-            (400, Some("grammar"), None, Some("false"), None),
+            invalid(Some("grammar")),
         ),
         (
             ModelError::OutOfMemory {
@@ -53,22 +50,19 @@ async fn models_that_refuse_or_fail_before_the_first_token() {
                 available_bytes: 4_000_000_000,
                 what_fits: None,
             },
-            (503, None, Some("out_of_memory"), Some("false"), None),
+            unavailable("out_of_memory", None),
         ),
-        (no_room(None), (503, None, Some("no_room"), Some("false"), None)),
-        (
-            no_room(Some(Duration::from_secs(7))),
-            (503, None, Some("no_room"), Some("true"), Some("7")),
-        ),
+        (no_room(None), unavailable("no_room", None)),
+        (no_room(Some(Duration::from_secs(7))), unavailable("no_room", Some("7"))),
         (
             ModelError::Busy { retry_after: Duration::from_secs(5) },
-            (503, None, Some("queue_full"), Some("true"), Some("5")),
+            unavailable("queue_full", Some("5")),
         ),
         (
             ModelError::Loading { retry_after: Duration::from_secs(8) },
-            (503, None, Some("model_loading"), Some("true"), Some("8")),
+            unavailable("model_loading", Some("8")),
         ),
-        (chat_lost(), (503, None, Some("worker_lost"), Some("true"), Some("1"))),
+        (chat_lost(), unavailable("worker_lost", Some("1"))),
     ];
     for (error, expected) in rows {
         let message = error.to_string();
@@ -93,7 +87,7 @@ async fn the_text_and_the_header_round_a_wait_up() {
         ),
     ] {
         let server = serve_chat(scripted([Err(error)])).await;
-        let expected = (503, None, Some(code), Some("true"), Some("5"));
+        let expected = unavailable(code, Some("5"));
         check_refusal(&server.ask(chat(HI)).await, expected, message);
     }
 }
@@ -106,7 +100,7 @@ async fn the_error_for_a_long_prompt_names_the_field_of_the_route() {
     assert!(message.starts_with("this model's maximum context length is 8192 tokens"), "{message}");
     let server = serve_chat(scripted([Err(too_long)])).await;
     let answer = server.ask(post("/v1/completions", r#"{"prompt":"Hi"}"#)).await;
-    let expected = (400, Some("prompt"), Some("context_length_exceeded"), Some("false"), None);
+    let expected = invalid_as("context_length_exceeded", "prompt");
     check_refusal(&answer, expected, &message);
 }
 
@@ -135,13 +129,13 @@ async fn requests_that_the_model_cannot_serve_never_reach_it() {
     {
         check_refusal(
             &server.ask(post(path, body)).await,
-            (400, Some(field), Some("unsupported_parameter"), Some("false"), None),
+            invalid_as("unsupported_parameter", field),
             "this model has no chat template; it continues texts at /v1/completions",
         );
     }
     check_refusal(
         &server.ask(post("/v1/completions", r#"{"prompt":"a","suffix":"c"}"#)).await,
-        (400, Some("suffix"), Some("unsupported_parameter"), Some("false"), None),
+        invalid_as("unsupported_parameter", "suffix"),
         "this model cannot do what 'suffix' asks for: its vocabulary has no \
          fill-in-the-middle tokens",
     );
@@ -170,7 +164,7 @@ async fn requests_that_cannot_be_read() {
         ("/v1/embeddings", "{}", Some("input"), "'input' is missing"),
     ] {
         let answer = server.ask(post(path, body)).await;
-        check_refusal(&answer, (400, param, None, Some("false"), None), message);
+        check_refusal(&answer, invalid(param), message);
     }
     let form = post_with("/v1/chat/completions", "Content-Type: text/plain\r\n", HI);
     assert_eq!(server.ask(form).await.status(), 415);
@@ -188,23 +182,22 @@ async fn a_full_model_rejects_with_retry_after() {
         held.push((answer_sender, client));
     }
     // The first request still needs 50 tokens at 0.1 s each: 5 s.
-    let expected = (503, None, Some("queue_full"), Some("true"), Some("5"));
+    let expected = unavailable("queue_full", Some("5"));
     check_refusal(&server.ask(chat(HI)).await, expected, "the model is busy; try again in 5 s");
     let (answer_sender, mut client) = held.pop().expect("a held permit");
-    answer_sender.send(text("Hello")).await.expect("a reader");
-    answer_sender.send(done(1)).await.expect("a reader");
+    send_all(&answer_sender, [text("Hello"), done(1)]).await;
     assert_eq!(client.answer().await.status(), 200);
     let answer_sender = model.stage();
     let mut client = server.send(chat(HI)).await;
-    answer_sender.send(text("Hello")).await.expect("a permit is free again");
-    answer_sender.send(done(1)).await.expect("a reader");
+    // A permit is free again.
+    send_all(&answer_sender, [text("Hello"), done(1)]).await;
     assert_eq!(client.answer().await.status(), 200);
 }
 
 #[tokio::test]
 async fn a_server_without_a_chat_model_answers_503() {
     let server = Server::start_registry(Registry::default(), ServerOptions::default()).await;
-    let expected = (503, None, Some("no_target"), Some("false"), None);
+    let expected = unavailable("no_target", None);
     let message = "this hob has no chat model; get one with `hob pull`";
     for (path, body) in [
         ("/v1/chat/completions", HI),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::chat_model::{StagedChat, begun, done, serve_chat_with, serve_staged, talkative, text};
 use crate::chatting::{HI, STREAM, chat, datas, parsed};
-use crate::client::{no_hang, post};
+use crate::client::{no_hang, post, send_all};
 
 #[tokio::test]
 async fn a_silent_stream_says_that_it_lives() {
@@ -126,9 +126,8 @@ async fn a_client_that_left_is_not_answered() {
 
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);
-    let metrics = server.get("/metrics").await;
     let line = r#"hob_chat_answers_total{model="smol",outcome="abandoned"} 3"#;
-    assert!(metrics.text().contains(line), "{}", metrics.text());
+    server.get("/metrics").await.has_lines(&[line]);
 }
 
 #[tokio::test]
@@ -140,8 +139,7 @@ async fn a_stream_that_waits_for_its_first_word_begins_before_its_status_is_know
     let head = client.head().await;
     assert_eq!((head.status, head.header("x-hob-target")), (200, None), "no answer yet");
     assert_eq!(client.chunk().await.expect("a chunk").as_deref(), Some(&b": hob\n\n"[..]));
-    sender.send(text("Hi")).await.expect("a reader");
-    sender.send(done(1)).await.expect("a reader");
+    send_all(&sender, [text("Hi"), done(1)]).await;
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.contains("\"Hi\"") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }
@@ -170,8 +168,7 @@ async fn a_client_that_asks_for_it_gets_loading_progress() {
     let said = String::from_utf8(said).expect("text");
     let delta = &parsed(datas(&said).last().expect("an event"))["choices"][0]["delta"];
     assert_eq!(delta["reasoning_content"], "smol is being loaded, about 7 s left.\n");
-    sender.send(text("Hi")).await.expect("a reader");
-    sender.send(done(1)).await.expect("a reader");
+    send_all(&sender, [text("Hi"), done(1)]).await;
     let rest = String::from_utf8(client.chunks().await).expect("text");
     assert!(rest.contains("\"Hi\"") && rest.ends_with("data: [DONE]\n\n"), "{rest}");
 }

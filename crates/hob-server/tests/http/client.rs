@@ -53,10 +53,30 @@ impl Answer {
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
         serde_json::from_slice(&self.body).expect("JSON")
     }
+
+    /// The status, and a field of the error.
+    pub(crate) fn error(&self, field: &str) -> (u16, Value) {
+        (self.status(), self.json()["error"][field].clone())
+    }
+
+    /// Checks that the text has these lines.
+    #[track_caller]
+    pub(crate) fn has_lines(&self, lines: &[&str]) {
+        for line in lines {
+            assert!(self.text().lines().any(|known| known == *line), "{line}\n{}", self.text());
+        }
+    }
 }
 
 pub(crate) async fn no_hang<T>(work: impl Future<Output = T>) -> T {
     timeout(HANG, work).await.expect("no hang")
+}
+
+/// Sends these events to the server.
+pub(crate) async fn send_all<E>(sender: &Sender<E>, events: impl IntoIterator<Item = E>) {
+    for event in events {
+        no_hang(sender.send(event)).await.expect("a reader");
+    }
 }
 
 /// Looks every 5 ms until there is something.

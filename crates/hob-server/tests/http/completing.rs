@@ -124,7 +124,7 @@ async fn vectors_come_in_the_order_of_their_texts() {
     let answer = server.ask(post("/v1/embeddings", body)).await;
     assert_eq!(answer.json()["data"][0]["embedding"], "AAAAPwAAgL8=");
     let line = r#"hob_chat_tokens_total{model="smol",kind="embedded"} 3"#;
-    assert!(server.get("/metrics").await.text().contains(line));
+    server.get("/metrics").await.has_lines(&[line]);
     assert_eq!(server.in_flight(), 0);
 }
 

@@ -13,8 +13,8 @@ use crate::chat_model::{
     Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, serve_staged,
     text,
 };
-use crate::client::{Answer, get, post_with};
-use crate::keys::{HI, LAPTOP, PHONE, get_as, named, post_as, with_keys};
+use crate::client::{Answer, get, post_with, send_all};
+use crate::keys::{HI, LAPTOP, PHONE, check_refused_count, get_as, named, post_as, with_keys};
 use crate::ledger::{rows, with_ledger};
 use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::{sound, worker_lost};
@@ -43,12 +43,6 @@ fn check_limit(answer: &Answer, code: &str, should_retry: &str, message: &str) -
     assert_eq!(answer.header("x-should-retry"), Some(should_retry));
     let wait = answer.header("retry-after").expect("a time");
     wait.parse().expect("whole seconds")
-}
-
-async fn check_refused_count(server: &Server, reason: &str, count: u32) {
-    let metrics = server.ask(get_as(LAPTOP, "/metrics")).await;
-    let line = format!(r#"hob_key_refused_total{{key="phone",reason="{reason}"}} {count}"#);
-    assert!(metrics.text().lines().any(|known| known == line), "{line}\n{}", metrics.text());
 }
 
 #[tokio::test]
@@ -137,8 +131,7 @@ async fn a_place_is_held_until_the_answer_is_over_or_its_client_has_left() {
     let mut client = server.send(post_as(PHONE, CHAT, HI)).await;
     model.asked(5).await;
     refused().await;
-    sender.send(text("Hello")).await.expect("a reader");
-    sender.send(done(1)).await.expect("a reader");
+    send_all(&sender, [text("Hello"), done(1)]).await;
     assert_eq!(client.answer().await.status(), 200);
 
     let sender = server.model.stage();

@@ -10,7 +10,7 @@ use hob_server::ledger::{Ledger, Outcome, Period, RequestRecord, read};
 
 use crate::chat_model::{begun, chat_lost, done, serve_staged, text};
 use crate::chatting::{HI, STREAM, chat};
-use crate::client::{no_hang, post, post_with};
+use crate::client::{post, post_with, send_all, until};
 use crate::model::{StagedSpeech, sound};
 use crate::server::Server;
 
@@ -24,14 +24,12 @@ pub(crate) fn with_ledger(folder: &Path) -> ServerOptions {
 
 /// All rows, oldest first, when there are at least `count`.
 pub(crate) async fn rows(folder: &Path, count: usize) -> Vec<RequestRecord> {
-    let all = || read(&folder.join("ledger.sqlite3"), Period::default()).expect("rows");
-    no_hang(async {
-        while all().len() < count {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+    until(async || {
+        let mut rows = read(&folder.join("ledger.sqlite3"), Period::default()).expect("rows");
+        rows.reverse();
+        (rows.len() >= count).then_some(rows)
     })
-    .await;
-    all().into_iter().rev().collect()
+    .await
 }
 
 #[tokio::test]
@@ -93,13 +91,11 @@ async fn every_end_has_its_row() {
     assert_eq!(server.ask(post_with("/v1/chat/completions", bench, HI)).await.status(), 503);
     assert_eq!(server.ask(chat("{}")).await.status(), 400);
     for (sender, client) in held.into_iter().zip(&mut clients) {
-        sender.send(text("xyzzy")).await.expect("a reader");
-        sender.send(done(1)).await.expect("a reader");
+        send_all(&sender, [text("xyzzy"), done(1)]).await;
         client.answer().await;
     }
     assert_eq!(rows(folder.path(), 6).await.len(), 6);
-    let metrics = server.get("/metrics").await;
-    assert!(metrics.text().contains("hob_ledger_lost_total 0"), "{}", metrics.text());
+    server.get("/metrics").await.has_lines(&["hob_ledger_lost_total 0"]);
     for file in std::fs::read_dir(folder.path()).expect("a folder") {
         let bytes = std::fs::read(file.expect("a file").path()).expect("its bytes");
         assert!(!bytes.windows(5).any(|window| window == b"xyzzy"));

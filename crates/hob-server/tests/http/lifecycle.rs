@@ -238,8 +238,7 @@ async fn a_loading_that_fails_says_so_in_its_last_line_or_at_once() {
         load_results.send(Err(error.clone())).await.expect("room");
         let load = format!(r#"{{"model":"smol","stream":{stream}}}"#);
         let refused = server.ask(post("/api/hob/load", load)).await;
-        let said = (refused.status(), refused.json()["error"]["code"].clone());
-        assert_eq!(said, (503, json!("out_of_memory")), "{stream}");
+        assert_eq!(refused.error("code"), (503, json!("out_of_memory")), "{stream}");
     }
     load_results.send(Ok(())).await.expect("room");
     let loaded = server.ask(&calls).await;
@@ -268,8 +267,7 @@ async fn a_model_that_cannot_be_loaded_is_rejected() {
     ] {
         for path in ["/api/hob/load", "/api/hob/unload"] {
             let refused = server.ask(post(path, body)).await;
-            let said = (refused.status(), refused.json()["error"]["message"].clone());
-            assert_eq!(said, (status, json!(message)), "{path} {body}");
+            assert_eq!(refused.error("message"), (status, json!(message)), "{path} {body}");
         }
     }
     assert_eq!(lifecycle.calls(), []);
@@ -282,7 +280,7 @@ async fn a_loading_without_end_is_given_up() {
         ServerOptions { token_time_max: Duration::from_millis(20), ..ServerOptions::default() };
     let server = server_with(Arc::new(ScriptedChat::new([])), Some(lifecycle), options).await;
     let refused = server.ask(post("/api/hob/load", r#"{"model":"smol"}"#)).await;
-    assert_eq!((refused.status(), &refused.json()["error"]["code"]), (504, &json!("timeout")));
+    assert_eq!(refused.error("code"), (504, json!("timeout")));
 }
 
 #[tokio::test]

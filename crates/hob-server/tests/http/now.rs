@@ -13,7 +13,7 @@ use crate::chat_model::{
     StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_staged, text,
 };
 use crate::chatting::{HI, STREAM, chat};
-use crate::client::{get, post, until};
+use crate::client::{get, post, send_all, until};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::model::sound;
@@ -122,8 +122,7 @@ async fn a_token_with_its_log_probability_counts_once() {
     let (sender, mut client) = begun(&server, &model, chat(STREAM)).await;
     let token = TokenText(b"lo".to_vec());
     let logprobs = vec![TokenLogprob { token, logprob: -0.5, top: Vec::new() }];
-    sender.send(Ok(ChatEvent::Logprobs(logprobs))).await.expect("a reader");
-    sender.send(text("lo")).await.expect("a reader");
+    send_all(&sender, [Ok(ChatEvent::Logprobs(logprobs)), text("lo")]).await;
     client.chunk().await.expect("a chunk");
     assert_eq!(now(&server).await["requests"][0]["tokens"], 2);
 }

@@ -215,8 +215,7 @@ async fn stage_with(options: ServerOptions) -> Stage {
 /// A server with a session that has begun.
 async fn session(options: ServerOptions) -> (Stage, Talker) {
     let stage = stage_with(options).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let talker = stage.begin("gpt-realtime", &[]).await;
     (stage, talker)
 }
 
@@ -245,6 +244,15 @@ impl Stage {
 
     async fn open(&self) -> Talker {
         self.try_open("/v1/realtime?model=gpt-realtime", &[]).await.expect("a session")
+    }
+
+    /// A session with this model that has begun.
+    async fn begin(&self, model: &str, headers: &[(&str, &str)]) -> Talker {
+        let path = format!("/v1/realtime?model={model}");
+        let opened = Box::pin(self.try_open(&path, headers)).await;
+        let mut talker = opened.expect("a session");
+        talker.until("session.created").await;
+        talker
     }
 
     /// The status and the header `retry-after` of a refusal.
@@ -310,6 +318,25 @@ impl Talker {
         }
     }
 
+    /// Says something for so long, and nothing for a second.
+    async fn speak(&mut self, seconds: f64) {
+        self.say(12_000, seconds).await;
+        self.say(0, 1.0).await;
+    }
+
+    /// The same, with the events to the end of the answer.
+    async fn ask(&mut self, seconds: f64) -> Vec<Value> {
+        self.speak(seconds).await;
+        self.until("response.done").await
+    }
+
+    /// The same with a written question.
+    async fn ask_in_writing(&mut self, text: &str) -> Vec<Value> {
+        self.write(text).await;
+        self.send(json!({"type": "response.create"})).await;
+        self.until("response.done").await
+    }
+
     async fn write(&mut self, text: &str) {
         let content = json!([{"type": "input_text", "text": text}]);
         let item = json!({"type": "message", "role": "user", "content": content});
@@ -321,6 +348,13 @@ fn types(events: &[Value]) -> Vec<&str> {
     let mut types: Vec<&str> = events.iter().filter_map(|event| event["type"].as_str()).collect();
     types.dedup();
     types
+}
+
+/// The status of the answer that these events end with, and the code of its error.
+fn status(events: &[Value]) -> (&str, &str) {
+    let response = &events.last().expect("the last event")["response"];
+    let code = response["status_details"]["error"]["code"].as_str();
+    (response["status"].as_str().expect("a status"), code.unwrap_or_default())
 }
 
 fn joined(events: &[Value], of: &str) -> String {
@@ -342,9 +376,7 @@ async fn a_spoken_turn_is_transcribed_answered_and_spoken() {
         }}))
         .await;
     assert_eq!(talker.next().await["type"], "session.updated");
-    talker.say(12_000, 1.0).await;
-    talker.say(0, 1.0).await;
-    let events = talker.until("response.done").await;
+    let events = talker.ask(1.0).await;
     let types = types(&events);
     let at = |name: &str| {
         types.iter().position(|other| *other == name).unwrap_or_else(|| panic!("{name}: {types:?}"))
@@ -385,8 +417,7 @@ async fn a_spoken_turn_is_transcribed_answered_and_spoken() {
         })
         .sum();
     assert!(sound >= 12_000 && sound.is_multiple_of(2), "{sound}");
-    let done = events.last().expect("the last");
-    assert_eq!(done["response"]["status"], "completed", "{done}");
+    assert_eq!(status(&events).0, "completed", "{events:?}");
     let asked = stage.chat.requests();
     let hob_core::chat::Prompt::Chat(conversation) = &asked.last().expect("a request").prompt
     else {
@@ -416,11 +447,8 @@ async fn an_answer_waits_for_a_voice_that_starts_again() {
         talker.send(json!({"type": "session.update", "session": session})).await;
         stage.voice.occupy(ModelState::Cold, MemoryUse::default());
         stage.voice_loads.send(Ok(())).await.expect("a server");
-        talker.write("Hello").await;
-        talker.send(json!({"type": "response.create"})).await;
-        let events = talker.until("response.done").await;
-        let last = events.last().expect("the last");
-        assert_eq!(last["response"]["status"], "completed", "{model}: {last}");
+        let events = talker.ask_in_writing("Hello").await;
+        assert_eq!(status(&events).0, "completed", "{model}: {events:?}");
         assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
     }
 }
@@ -432,9 +460,7 @@ async fn a_beta_client_reads_its_own_names() {
     let mut talker = stage.try_open("/v1/realtime", &beta).await.expect("a session");
     let created = talker.next().await;
     assert_eq!(created["session"]["input_audio_format"], "pcm16");
-    talker.write("Hello").await;
-    talker.send(json!({"type": "response.create"})).await;
-    let events = talker.until("response.done").await;
+    let events = talker.ask_in_writing("Hello").await;
     let types = types(&events);
     for name in
         ["conversation.item.created", "response.audio.delta", "response.audio_transcript.done"]
@@ -502,12 +528,7 @@ async fn a_key_opens_sessions_in_a_header_in_a_subprotocol_and_as_a_secret() {
     assert_eq!(stage.refused(&wrong).await.0, 401);
 
     let bearer = [("authorization", "Bearer secret")];
-    stage
-        .try_open("/v1/realtime", &bearer)
-        .await
-        .expect("a session")
-        .until("session.created")
-        .await;
+    stage.begin("gpt-realtime", &bearer).await;
 
     let protocols = [("sec-websocket-protocol", "realtime, openai-insecure-api-key.secret")];
     let mut talker = stage.try_open("/v1/realtime", &protocols).await.expect("a session");
@@ -532,8 +553,8 @@ async fn a_key_opens_sessions_in_a_header_in_a_subprotocol_and_as_a_secret() {
 #[tokio::test]
 async fn sessions_beyond_capacity_are_refused_before_the_upgrade() {
     let (stage, mut talker) = session(ServerOptions { sessions_max: 1, ..options() }).await;
-    let (status, retry_after) = stage.refused(&[]).await;
-    assert_eq!(status, 503);
+    let (refusal, retry_after) = stage.refused(&[]).await;
+    assert_eq!(refusal, 503);
     let retry_after: u64 = retry_after.expect("a time").parse().expect("seconds");
     assert!((1..=60).contains(&retry_after), "{retry_after}");
     talker.socket.close(None).await.expect("an open socket");

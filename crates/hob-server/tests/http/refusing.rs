@@ -9,12 +9,8 @@ use serde_json::json;
 
 use crate::client::{get, post, post_with, request, until};
 use crate::model::{StagedSpeech, sound, worker_lost};
-use crate::refusals::{Row, check_refusal};
+use crate::refusals::{Row, check_refusal, invalid, invalid_as, unavailable};
 use crate::server::Server;
-
-fn invalid(param: Option<&'static str>) -> Row {
-    (400, param, None, Some("false"), None)
-}
 
 #[tokio::test]
 async fn a_path_that_is_not_utf_8_is_refused_in_the_envelope() {
@@ -56,7 +52,7 @@ async fn requests_that_cannot_be_answered() {
         ),
         (
             r#"{"input":"Hi","voice":"jf_alpha"}"#,
-            (400, Some("voice"), Some("speech_part_missing"), Some("false"), None),
+            invalid_as("speech_part_missing", "voice"),
             "voice 'jf_alpha' speaks Japanese, which needs a dictionary",
         ),
         (
@@ -110,20 +106,17 @@ async fn models_that_refuse_or_fail_before_the_first_sound() {
             ModelError::InvalidField { field: "voice", reason: "is a blend".to_owned() },
             invalid(Some("voice")),
         ),
-        (missing_part, (400, Some("voice"), Some("speech_part_missing"), Some("false"), None)),
-        (
-            ModelError::Busy { retry_after: seconds(7) },
-            (503, None, Some("queue_full"), Some("true"), Some("7")),
-        ),
+        (missing_part, invalid_as("speech_part_missing", "voice")),
+        (ModelError::Busy { retry_after: seconds(7) }, unavailable("queue_full", Some("7"))),
         (
             ModelError::Loading { retry_after: Duration::from_millis(1200) },
-            (503, None, Some("model_loading"), Some("true"), Some("2")),
+            unavailable("model_loading", Some("2")),
         ),
         (
             ModelError::NotBuilt { engine: "rten" },
             (501, None, Some("not_built"), Some("false"), None),
         ),
-        (worker_lost(), (503, None, Some("worker_lost"), Some("true"), Some("1"))),
+        (worker_lost(), unavailable("worker_lost", Some("1"))),
         (
             ModelError::EngineFailed { engine: "rten", detail: "no memory".to_owned() },
             (500, None, None, None, None),
@@ -145,7 +138,7 @@ async fn an_answer_without_any_sound_is_no_answer() {
     let server = Server::start().await;
     server.model.stage_all([sound(0.0, 0)]);
     let answer = server.post_speech(r#"{"input":"🙂","response_format":"wav"}"#).await;
-    assert_eq!((answer.status(), answer.json()["error"]["param"].clone()), (400, json!("input")));
+    assert_eq!(answer.error("param"), (400, json!("input")));
 }
 
 #[tokio::test]
@@ -182,7 +175,7 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
     }
     until(async || (server.model.asked().len() >= held.len()).then_some(())).await;
     // Each text of 300 characters is 20 s of sound, with half a second of work per second. The two share the model.
-    let expected = (503, None, Some("queue_full"), Some("true"), Some("20"));
+    let expected = unavailable("queue_full", Some("20"));
     check_refusal(
         &server.post_speech(&body).await,
         expected,
@@ -201,7 +194,7 @@ async fn when_the_slots_are_taken_the_next_client_reads_how_long() {
 async fn a_hob_without_models_says_so() {
     let server = Server::start_registry(Registry::default(), ServerOptions::default()).await;
     let message = "this hob has no speech model; get one with `hob pull`";
-    let expected = (503, None, Some("no_target"), Some("false"), None);
+    let expected = unavailable("no_target", None);
     check_refusal(&server.post_speech(r#"{"input":"Hi"}"#).await, expected, message);
     check_refusal(&server.get("/v1/audio/voices").await, expected, message);
     assert_eq!(server.get("/ready").await.status(), 503);

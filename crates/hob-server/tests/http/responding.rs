@@ -15,7 +15,7 @@ use crate::chat_model::{
     Event, StagedChat, begun, chat_lost, done, scripted, serve_chat, serve_chat_with, serve_staged,
     talkative, text,
 };
-use crate::client::{get, post, request};
+use crate::client::{get, post, request, send_all};
 use crate::keys::{LAPTOP, PHONE, get_as, named, post_as, with_keys};
 use crate::lifecycle::{StagedLifecycle, server_with};
 use crate::server::Server;
@@ -26,6 +26,11 @@ fn respond(body: &Value) -> Vec<u8> {
 
 fn delete(path: &str) -> String {
     request("DELETE", path, "Host: localhost\r\n")
+}
+
+/// Where a stored response is.
+fn path_of(response: &Value) -> String {
+    format!("/v1/responses/{}", response["id"].as_str().expect("an id"))
 }
 
 /// An answer that names its calls, as engines send them.
@@ -120,7 +125,7 @@ async fn a_response_is_stored_and_can_be_shown_and_deleted() {
     let deleted = server.ask(delete(&path)).await.json();
     assert_eq!(deleted, json!({"id": id, "object": "response", "deleted": true}));
     let gone = server.get(&path).await;
-    assert_eq!((gone.status(), gone.json()["error"]["code"].clone()), (404, json!("not_found")));
+    assert_eq!(gone.error("code"), (404, json!("not_found")));
     assert_eq!(server.ask(delete(&path)).await.status(), 404);
 }
 
@@ -170,8 +175,7 @@ async fn a_stream_builds_the_response_event_by_event() {
     // Every whole item of an event is the item of the response.
     let items = events.iter().filter(|event| event["type"] == "response.output_item.done");
     assert_eq!(items.map(|event| event["item"].clone()).collect::<Vec<_>>(), *output);
-    let id = last["id"].as_str().expect("an id");
-    assert_eq!(&server.get(&format!("/v1/responses/{id}")).await.json(), last);
+    assert_eq!(&server.get(&path_of(last)).await.json(), last);
 }
 
 #[tokio::test]
@@ -185,16 +189,14 @@ async fn the_loading_of_the_model_is_shown_and_not_stored() {
     client.send(respond(&body)).await;
     assert_eq!(client.head().await.status, 200);
     let mut shown = client.chunk().await.expect("a chunk").expect("no end");
-    for event in [Ok(ChatEvent::Reasoning("Hm.".to_owned())), text("Hello"), done(1)] {
-        sender.send(event).await.expect("a reader");
-    }
+    send_all(&sender, [Ok(ChatEvent::Reasoning("Hm.".to_owned())), text("Hello"), done(1)]).await;
     shown.extend(client.chunks().await);
     let events = events(&String::from_utf8(shown).expect("text"));
     let response = &events.last().expect("an event")["response"];
     let output = response["output"].as_array().expect("items");
     let said = output[0]["content"][0]["text"].as_str().expect("a text");
     assert!(said.starts_with("smol is being loaded, about 7 s left.\n"), "{said}");
-    let path = format!("/v1/responses/{}", response["id"].as_str().expect("an id"));
+    let path = path_of(response);
     assert_eq!(server.get(&path).await.json()["output"], json!(output[1..]));
     assert_eq!(output[1]["content"][0]["text"], "Hm.");
     let replayed = server.get(&format!("{path}?stream=true")).await;
@@ -237,12 +239,9 @@ async fn a_request_continues_a_response_with_its_calls_but_not_its_instructions(
     ];
     assert_eq!(seen(&model), expected);
     // Its end is deleted, and the response that continues it still has the whole conversation.
-    let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
+    let path = path_of(&first);
     assert_eq!(server.ask(delete(&path)).await.status(), 200);
-    let path = format!(
-        "/v1/responses/{}/input_items?order=asc&limit=2",
-        second["id"].as_str().expect("an id")
-    );
+    let path = format!("{}/input_items?order=asc&limit=2", path_of(&second));
     let page = server.get(&path).await.json();
     assert_eq!((&page["data"][0]["role"], &page["has_more"]), (&json!("user"), &json!(true)));
     let path = format!("{path}&after={}", page["last_id"].as_str().expect("an id"));
@@ -288,7 +287,7 @@ async fn a_conversation_grows_with_each_response() {
     let body = json!({"conversation": id, "input": "Go", "store": false});
     let first = server.ask(respond(&body)).await.json();
     assert_eq!(first["conversation"], json!({"id": id}));
-    let path = format!("/v1/responses/{}", first["id"].as_str().expect("an id"));
+    let path = path_of(&first);
     assert_eq!(server.get(&path).await.status(), 404, "it was not to be stored");
     let body = json!({"conversation": {"id": id}, "input": "On", "stream": true});
     server.ask(respond(&body)).await;
@@ -333,7 +332,7 @@ async fn an_answer_that_breaks_off_fails_and_is_not_stored() {
     assert!(
         last["response"]["error"]["message"].as_str().is_some_and(|why| why.contains("signal 9"))
     );
-    let path = format!("/v1/responses/{}", last["response"]["id"].as_str().expect("an id"));
+    let path = path_of(&last["response"]);
     assert_eq!(server.get(&path).await.status(), 404);
 }
 
@@ -498,7 +497,7 @@ async fn a_stored_response_is_sent_again_as_events() {
     let server = serve_chat(scripted([Ok(script.concat())])).await;
     let body = json!({"input": "Hi", "tools": [{"type": "function", "name": "look"}]});
     let stored = server.ask(respond(&body)).await.json();
-    let path = format!("/v1/responses/{}", stored["id"].as_str().expect("an id"));
+    let path = path_of(&stored);
     let answer = server.get(&format!("{path}?stream=true")).await;
     assert_eq!(answer.header("content-type"), Some("text/event-stream; charset=utf-8"));
     let all = events(answer.text());
@@ -525,8 +524,7 @@ async fn a_stored_response_is_sent_again_as_events() {
         [("stream=perhaps", "stream"), ("stream=true&starting_after=x", "starting_after")]
     {
         let refused = server.get(&format!("{path}?{query}")).await;
-        let param = refused.json()["error"]["param"].clone();
-        assert_eq!((refused.status(), param), (400, json!(field)));
+        assert_eq!(refused.error("param"), (400, json!(field)));
     }
 }
 

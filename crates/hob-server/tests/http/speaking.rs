@@ -10,7 +10,7 @@ use hob_core::{
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
-use crate::client::{no_hang, post, until};
+use crate::client::{no_hang, post, send_all, until};
 use crate::log::Log;
 use crate::model::{Asked, StagedSpeech, pcm, sound, worker_lost};
 use crate::server::Server;
@@ -23,9 +23,8 @@ async fn sound_leaves_as_it_comes_and_nothing_before_it() {
     let sender = server.model.stage();
     let mut client = server.speak(PCM).await;
     // An empty window and a timing are not sound: 200 must wait for the next event.
-    sender.send(sound(0.0, 0)).await.expect("a listener");
-    sender.send(Ok(SpeechEvent::Words(Vec::new()))).await.expect("a listener");
-    sender.send(sound(0.5, 2400)).await.expect("a listener");
+    let words = Ok(SpeechEvent::Words(Vec::new()));
+    send_all(&sender, [sound(0.0, 0), words, sound(0.5, 2400)]).await;
     let head = client.head().await;
     assert_eq!(head.status, 200);
     for (name, value) in [
@@ -139,10 +138,7 @@ async fn a_whole_file_that_fails_late_is_still_refused() {
     let server = Server::start().await;
     server.model.stage_all([sound(0.5, 1000), Err(worker_lost())]);
     let answer = server.post_speech(r#"{"input":"Hello.","stream":false}"#).await;
-    assert_eq!(
-        (answer.status(), answer.json()["error"]["code"].clone()),
-        (503, json!("worker_lost"))
-    );
+    assert_eq!(answer.error("code"), (503, json!("worker_lost")));
 }
 
 /// The data of each event, decoded.
@@ -285,9 +281,7 @@ async fn a_failure_after_the_start_is_no_clean_end() {
     let server = Server::start().await;
     let sender = server.model.stage();
     let mut client = server.speak(PCM).await;
-    for value in [0.1, 0.2] {
-        sender.send(sound(value, 100)).await.expect("a listener");
-    }
+    send_all(&sender, [0.1, 0.2].map(|value| sound(value, 100))).await;
     assert_eq!(client.head().await.status, 200);
     assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.1, 100)));
     assert_eq!(client.chunk().await.expect("a chunk"), Some(pcm(0.2, 100)));
@@ -339,9 +333,8 @@ async fn a_client_that_left_is_not_spoken_to() {
     client.leave(&sender).await;
     server.until_in_flight(0).await;
     assert_eq!(server.backlog(), 0.0);
-    let metrics = server.get("/metrics").await;
     let line = r#"hob_speech_answers_total{model="kokoro",outcome="abandoned"} 2"#;
-    assert!(metrics.text().contains(line), "{}", metrics.text());
+    server.get("/metrics").await.has_lines(&[line]);
 }
 
 #[tokio::test]

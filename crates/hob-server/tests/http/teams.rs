@@ -179,8 +179,7 @@ async fn the_tokens_of_runs_count_against_the_key() {
     let decide = ("/v1/runs/r/approvals/a", r#"{"decision":"approve"}"#);
     for (path, body) in [start, ("/v1/runs/r/resume", "{}"), decide] {
         let refused = server.ask(post_as(PHONE, path, body)).await;
-        let code = &refused.json()["error"]["code"];
-        assert_eq!((refused.status(), code), (429, &json!("budget_exceeded")), "{path}");
+        assert_eq!(refused.error("code"), (429, json!("budget_exceeded")), "{path}");
     }
 }
 

@@ -12,7 +12,7 @@ use hob_server::ledger::Outcome;
 use serde_json::json;
 
 use crate::chatting::{datas, parsed};
-use crate::client::post;
+use crate::client::{post, send_all};
 use crate::ledger::{rows, with_ledger};
 use crate::transcript_model::{
     FILE, Part, StagedTranscript, delta, done, form, form_to, form_with, scripted, segment, serve,
@@ -113,9 +113,7 @@ async fn a_stream_comes_as_it_is_understood() {
         String::from_utf8_lossy(&first),
         "data: {\"type\":\"transcript.text.delta\",\"delta\":\"Hello\"}\n\n"
     );
-    for event in [segment("Hello", 0.0, 1.0), delta(" there"), done(1.0)] {
-        sender.send(event).await.expect("a reader");
-    }
+    send_all(&sender, [segment("Hello", 0.0, 1.0), delta(" there"), done(1.0)]).await;
     let rest = client.chunks().await;
     let rest = String::from_utf8_lossy(&rest);
     let rest: Vec<_> = datas(&rest).into_iter().map(parsed).collect();
@@ -252,7 +250,6 @@ async fn it_is_listed_and_counted() {
     assert_eq!(kinds[1..], [(&whisper, &kind), (&transcript, &kind)]);
     let model = server.get("/v1/models/whisper-1").await.json();
     assert_eq!((&model["id"], &model["hob"]["kind"]), (&json!("whisper-1"), &kind));
-    let metrics = server.get("/metrics").await;
     let line = "hob_transcript_answers_total{model=\"whisper\",outcome=\"complete\"} 1";
-    assert!(metrics.text().contains(line), "{}", metrics.text());
+    server.get("/metrics").await.has_lines(&[line]);
 }

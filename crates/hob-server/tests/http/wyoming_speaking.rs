@@ -46,9 +46,8 @@ async fn a_whole_text_is_one_run_of_sound_with_one_layout() {
     assert_eq!((row.alias.as_str(), row.target.as_str()), ("kokoro", "kokoro"));
     assert_eq!((row.prompt_tokens, row.audio_ms.round()), (6, 1254.0));
     assert!(row.is_streamed && row.key.is_none() && row.first_ms.is_some());
-    let metrics = wyoming.server.get("/metrics").await;
     let counted = r#"hob_requests_total{route="wyoming/speech",status="200"} 1"#;
-    assert!(metrics.text().contains(counted), "{}", metrics.text());
+    wyoming.server.get("/metrics").await.has_lines(&[counted]);
     let now = wyoming.server.get("/api/hob/now").await.json();
     assert_eq!(now["recent"][0]["route"], "speech", "{now}");
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::Notify;
 
 use super::*;
+use crate::client::send_all;
 
 /// The code of µ-law for silence, and two for a loud voice.
 const QUIET: u8 = 0xFF;
@@ -13,9 +14,7 @@ const LOUD: [u8; 2] = [0x80, 0x00];
 
 /// A session that sends what it heard and says how long it was, and whose model repeats it.
 async fn open_repeating(stage: &Stage) -> Talker {
-    let talker = Box::pin(stage.try_open("/v1/realtime?model=parrot", &[])).await;
-    let mut talker = talker.expect("a session");
-    talker.until("session.created").await;
+    let mut talker = stage.begin("parrot", &[]).await;
     talker.update(json!({"input": {"transcription": {"model": "counter"}}})).await;
     talker.until("session.updated").await;
     talker
@@ -57,22 +56,16 @@ async fn the_models_of_a_session_load_at_the_same_time() {
 async fn a_voice_has_no_time_limit_while_its_text_is_written() {
     let sound_time_max = Duration::from_millis(50);
     let stage = stage_with(ServerOptions { sound_time_max, ..options() }).await;
-    let opening = stage.try_open("/v1/realtime?model=staged", &[]);
-    let mut talker = opening.await.expect("a session");
-    talker.until("session.created").await;
+    let mut talker = stage.begin("staged", &[]).await;
     let answer = stage.staged.stage();
-    talker.say(12_000, 1.0).await;
-    talker.say(0, 1.0).await;
+    talker.speak(1.0).await;
     no_hang(answer.send(chat_model::text("The light is on now. "))).await.expect("a reader");
     talker.until("response.output_audio.delta").await;
     // The chat model writes nothing for longer than the voice may be silent.
     tokio::time::sleep(2 * sound_time_max).await;
-    for event in [chat_model::text("Is there more?"), chat_model::done(7)] {
-        no_hang(answer.send(event)).await.expect("a reader");
-    }
+    send_all(&answer, [chat_model::text("Is there more?"), chat_model::done(7)]).await;
     let events = talker.until("response.done").await;
-    let last = events.last().expect("the last");
-    assert_eq!(last["response"]["status"], "completed", "{last}");
+    assert_eq!(status(&events).0, "completed", "{events:?}");
 }
 
 #[tokio::test]
@@ -90,13 +83,6 @@ impl Talker {
     async fn append(&mut self, bytes: &[u8]) {
         let audio = STANDARD.encode(bytes);
         self.send(json!({"type": "input_audio_buffer.append", "audio": audio})).await;
-    }
-
-    /// Says something for so long, and returns the events to the end of the answer.
-    async fn ask(&mut self, seconds: f64) -> Vec<Value> {
-        self.say(12_000, seconds).await;
-        self.say(0, 1.0).await;
-        self.until("response.done").await
     }
 }
 
@@ -118,12 +104,6 @@ fn tenths(events: &[Value]) -> u32 {
     number.parse().expect("a number")
 }
 
-fn status(events: &[Value]) -> (&str, &str) {
-    let response = &events.last().expect("the last event")["response"];
-    let code = response["status_details"]["error"]["code"].as_str();
-    (response["status"].as_str().expect("a status"), code.unwrap_or_default())
-}
-
 #[tokio::test]
 async fn a_voice_that_dies_in_its_answer_fails_it_and_the_next_one_is_spoken() {
     let stage = stage_with(options()).await;
@@ -141,8 +121,7 @@ async fn ears_that_die_in_a_turn_are_reported_and_the_next_turn_is_heard() {
     let stage = stage_with(options()).await;
     let mut talker = open_repeating(&stage).await;
     stage.deaths.transcript.store(true, Ordering::Relaxed);
-    talker.say(12_000, 1.0).await;
-    talker.say(0, 1.0).await;
+    talker.speak(1.0).await;
     let events = talker.until("conversation.item.input_audio_transcription.failed").await;
     let failed = events.last().expect("the last event");
     assert_eq!(failed["error"]["code"], "worker_lost", "{failed}");
@@ -243,9 +222,7 @@ async fn a_conversation_that_is_too_long_for_its_model_goes_on_without_its_oldes
         talker.send(json!({"type": "session.update", "session": session})).await;
         let mut events = Vec::new();
         for turn in 0..12 {
-            talker.write(&format!("This is question {turn}.")).await;
-            talker.send(json!({"type": "response.create"})).await;
-            events = talker.until("response.done").await;
+            events = talker.ask_in_writing(&format!("This is question {turn}.")).await;
         }
         assert_eq!(status(&events), expected, "{events:?}");
     }
@@ -253,8 +230,7 @@ async fn a_conversation_that_is_too_long_for_its_model_goes_on_without_its_oldes
 
 /// Starts an answer without an end. The client reads nothing of it until the voice waits.
 async fn open_endless(stage: &Stage) -> Talker {
-    let mut talker = Box::pin(stage.open()).await;
-    talker.until("session.created").await;
+    let mut talker = stage.begin("gpt-realtime", &[]).await;
     talker.update(json!({"output": {"model": "endless"}})).await;
     talker.until("session.updated").await;
     talker.write("Go on.").await;
@@ -364,11 +340,8 @@ async fn a_session_and_a_secret_without_a_key_end_when_the_server_needs_one() {
     drop(opened);
     stage.server.require(&[named("laptop", "secret")]);
     assert_eq!(stage.refused(&headers).await.0, 401);
-    talker.write("Hello").await;
-    talker.send(json!({"type": "response.create"})).await;
-    let events = talker.until("response.done").await;
-    let response = &events.last().expect("an event")["response"];
-    assert_eq!(response["status"], "failed", "{response}");
+    let events = talker.ask_in_writing("Hello").await;
+    assert_eq!(status(&events).0, "failed", "{events:?}");
 }
 
 #[tokio::test]

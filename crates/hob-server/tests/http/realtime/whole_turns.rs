@@ -8,9 +8,9 @@ use hob_core::{MemoryUse, ModelLifecycle as _, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
-use super::{Stage, Talker, VOICE_NAMES, options, stage_with, types};
+use super::{Stage, Talker, VOICE_NAMES, options, stage_with, status, types};
 use crate::chat_model::{EventSender, chat_lost, done, text};
-use crate::client::{no_hang, post_with, until};
+use crate::client::{no_hang, post_with, send_all, until};
 use crate::keys::{get_as, named};
 use crate::ledger::{rows, with_ledger};
 
@@ -20,9 +20,7 @@ async fn a_team_is_asked_when_the_turn_is_over() {
     let stage = stage_with(options()).await;
     for (model, asked) in [("smol", &stage.chat), ("team", &stage.team), ("house", &stage.team)] {
         let before = asked.requests().len();
-        let path = format!("/v1/realtime?model={model}");
-        let mut talker = stage.try_open(&path, &[]).await.expect("a session");
-        talker.until("session.created").await;
+        let mut talker = stage.begin(model, &[]).await;
         if model == "house" {
             // When the session began, the name meant `smol`.
             stage.server.reload(|registry| registry.add_alias("house", "team"));
@@ -34,9 +32,7 @@ async fn a_team_is_asked_when_the_turn_is_over() {
         until(async || has_begun().then_some(())).await;
         // No event says that a team was not asked: it has this time in which it must not be.
         tokio::time::sleep(Duration::from_millis(100)).await;
-        talker.say(12_000, 0.5).await;
-        talker.say(0, 1.0).await;
-        talker.until("response.done").await;
+        talker.ask(0.5).await;
         let count = asked.requests().len() - before;
         assert_eq!((model, count > 1), (model, model == "smol"), "{count}");
     }
@@ -48,14 +44,10 @@ async fn a_key_with_one_answer_at_a_time_can_talk() {
     let key = KeyOptions { concurrency: NonZeroU32::new(1), ..named("laptop", "secret") };
     let stage = stage_with(ServerOptions { keys: vec![key], ..options() }).await;
     let bearer = [("authorization", "Bearer secret")];
-    let mut talker = stage.try_open("/v1/realtime", &bearer).await.expect("a session");
-    talker.until("session.created").await;
+    let mut talker = stage.begin("gpt-realtime", &bearer).await;
     assert_eq!(stage.refused(&bearer).await.0, 429, "a second session");
-    talker.say(12_000, 1.0).await;
-    talker.say(0, 1.0).await;
-    let events = talker.until("response.done").await;
-    let done = events.last().expect("the last");
-    assert_eq!(done["response"]["status"], "completed", "{done}");
+    let events = talker.ask(1.0).await;
+    assert_eq!(status(&events).0, "completed", "{events:?}");
     assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
     talker.socket.close(None).await.expect("closed");
     while let Some(Ok(_)) = no_hang(talker.socket.next()).await {}
@@ -85,9 +77,7 @@ async fn a_model_of_this_hob_reads_the_instructions_before_the_first_word() {
     let stage = stage_with(options()).await;
     // The second name is an alias.
     for (before, name) in ["own", "gpu/to-own"].into_iter().enumerate() {
-        let path = format!("/v1/realtime?model={name}");
-        let mut talker = stage.try_open(&path, &[]).await.expect("a session");
-        talker.until("session.created").await;
+        let mut talker = stage.begin(name, &[]).await;
         let session = json!({"instructions": "Be brief."});
         talker.send(json!({"type": "session.update", "session": session})).await;
         talker.until("session.updated").await;
@@ -100,8 +90,7 @@ async fn a_model_of_this_hob_reads_the_instructions_before_the_first_word() {
 #[tokio::test]
 async fn a_voice_that_spoke_too_early_counts_as_no_request() {
     let stage = stage_with(options()).await;
-    let mut talker = stage.try_open("/v1/realtime?model=greeter", &[]).await.expect("a session");
-    talker.until("session.created").await;
+    let mut talker = stage.begin("greeter", &[]).await;
     talker.say(12_000, 1.0).await;
     talker.say(0, 0.4).await;
     let now = async || stage.server.get("/api/hob/now").await.json();
@@ -156,9 +145,7 @@ async fn stage_with_key() -> Stage {
 /// A person with the key who pauses in a sentence, and the early answer that the staged model was asked for then.
 async fn person_who_pauses(stage: &Stage) -> (Talker, EventSender) {
     let bearer = [("authorization", "Bearer secret")];
-    let opening = stage.try_open("/v1/realtime?model=staged", &bearer);
-    let mut talker = opening.await.expect("a session");
-    talker.until("session.created").await;
+    let mut talker = stage.begin("staged", &bearer).await;
     let early = stage.staged.stage();
     talker.say(12_000, 1.0).await;
     talker.say(0, 0.4).await;
@@ -177,9 +164,7 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
         let (mut talker, early) = person_who_pauses(&stage).await;
         let asked = stage.staged.asked(1).await;
         asked[0].trace.failed("gone/m", &chat_lost(), Duration::ZERO);
-        for event in events {
-            no_hang(early.send(event)).await.expect("a reader");
-        }
+        send_all(&early, events).await;
         if what == "complete" {
             until_idle(&stage).await;
         }
@@ -188,14 +173,10 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
         }
         no_hang(early.closed()).await;
         let answer = stage.staged.stage();
-        talker.say(12_000, 0.5).await;
-        talker.say(0, 1.0).await;
-        for event in [text("Yes."), done(2)] {
-            no_hang(answer.send(event)).await.expect("a reader");
-        }
+        talker.speak(0.5).await;
+        send_all(&answer, [text("Yes."), done(2)]).await;
         let events = talker.until("response.done").await;
-        let last = events.last().expect("the last");
-        assert_eq!(last["response"]["status"], "completed", "{last}");
+        assert_eq!(status(&events).0, "completed", "{events:?}");
         assert_eq!(until(async || all_counted(&stage).await).await, COUNTED_ONCE, "{what}");
         let now = stage.server.ask(get_as("secret", "/api/hob/now")).await.json();
         let recent = now["recent"].as_array().expect("a list");
@@ -209,15 +190,12 @@ async fn an_answer_that_came_too_early_counts_as_no_request() {
 async fn an_answer_that_is_complete_early_counts_when_it_is_given() {
     let stage = stage_with_key().await;
     let (mut talker, early) = person_who_pauses(&stage).await;
-    for event in [text("Yes"), done(2)] {
-        no_hang(early.send(event)).await.expect("a reader");
-    }
+    send_all(&early, [text("Yes"), done(2)]).await;
     until_idle(&stage).await;
     assert_eq!(counted(&stage).await, [""; 0], "the person may speak on");
     talker.say(0, 1.0).await;
     let events = talker.until("response.done").await;
-    let last = events.last().expect("the last");
-    assert_eq!(last["response"]["status"], "completed", "{last}");
+    assert_eq!(status(&events).0, "completed", "{events:?}");
     assert_eq!(until(async || all_counted(&stage).await).await, COUNTED_ONCE);
 }
 
@@ -226,14 +204,11 @@ async fn a_spoken_turn_is_in_the_ledger_and_in_the_metrics_with_its_parts() {
     let folder = tempfile::tempdir().expect("a folder");
     let ledger = with_ledger(folder.path()).ledger;
     let stage = stage_with(ServerOptions { ledger, ..options() }).await;
-    let mut talker = stage.open().await;
-    talker.until("session.created").await;
+    let mut talker = stage.begin("gpt-realtime", &[]).await;
     // The session answers with another model than the one that it was opened with, under a name that a reload changes.
     stage.server.reload(|registry| registry.add_alias("house", "greeter"));
     talker.send(json!({"type": "session.update", "session": {"model": "house"}})).await;
-    talker.say(12_000, 1.0).await;
-    talker.say(0, 1.0).await;
-    talker.until("response.done").await;
+    talker.ask(1.0).await;
     let find_turn = async || {
         let rows = rows(folder.path(), 1).await;
         rows.into_iter().find(|row| row.route == "realtime")
@@ -245,7 +220,6 @@ async fn a_spoken_turn_is_in_the_ledger_and_in_the_metrics_with_its_parts() {
     let times: Vec<f64> = parts.split(", ").map(time).collect();
     let residue = (times.iter().sum::<f64>() - turn.total_ms).abs();
     assert!(times.len() == 6 && residue < 5.0, "{parts}: {}", turn.total_ms);
-    let metrics = stage.server.get("/metrics").await;
     let counted = "hob_turn_stage_seconds_count{stage=\"transport\"} 1";
-    assert!(metrics.text().contains(counted), "{}", metrics.text());
+    stage.server.get("/metrics").await.has_lines(&[counted]);
 }
