@@ -17,6 +17,23 @@ fn mistakes_are_reported_with_file_line_and_the_nearest_key() {
         ("[chat]\nkeep_alive = \"soon\"\n", "write 30s, 5m, 2h, a number of seconds", ""),
         ("server = [\n", "hob.toml:", ""),
         ("[server]\napi_key_file = \"none\"\n", "cannot read the API key", "api_key_file"),
+        ("[upstream.gpu]\nulr = \"x\"\n", "hob.toml:2:1: 'upstream.gpu.ulr' is not a setting", ""),
+        (
+            "[upstream.gpu]\nkind = \"ollamma\"\n",
+            "hob.toml:2:8: 'ollamma' is not a kind of upstream (expected auto, openai",
+            "",
+        ),
+        (
+            "[upstream.gpu]\nurl = \"http://127.0.0.1:1\"\n[keys.me]\naliases = [\"gpu\"]\n\
+             secret = \"sha256:9b7b36061a684541007d2c543574a1db801bc8f41f85ac5fdc0155fe72a9ec38\"\n",
+            "hob.toml:3:7: keys.me.aliases: 'gpu' is not the name of a model or an alias",
+            "",
+        ),
+        (
+            "[alias.a]\nto = [\"b\"]\n[alias.b]\nto = [\"a\"]\n",
+            "hob.toml:1:8: alias 'a' leads back to itself: a → b → a",
+            "",
+        ),
     ];
     for (text, sentence, hint) in rows {
         let user = User::new().configured(text);

@@ -11,6 +11,7 @@ use hob_models::gguf::sample::SampleGguf;
 use serde_json::Value;
 
 use crate::executable::write_executable;
+use crate::shallow_model::{file, sections};
 use crate::{
     Has, User, exit_code, json_stdout, kill, names, stderr, stdout, until_begun, until_read,
 };
@@ -127,39 +128,14 @@ fn a_model_becomes_smaller_and_its_distance_is_measured() {
 const SKY: &str = r#"{"type": "object", "additionalProperties": false, "required": ["sky"],
     "properties": {"sky": {"enum": ["blue", "grey"]}}}"#;
 
-/// Bytes to which the data of a tensor is padded.
-const ALIGNMENT: usize = 32;
-
-/// A part of a split file, as `llama-gguf-split` writes it.
-fn part(keys: (u64, &[u8]), tensors: &[GgufTensor], data: &[u8]) -> Vec<u8> {
-    let (mut list, mut content) = (Vec::new(), Vec::new());
-    for GgufTensor { name, dims, kind, offset, bytes } in tensors {
-        list.extend((name.len() as u64).to_le_bytes());
-        list.extend(name.as_bytes());
-        list.extend((dims.len() as u32).to_le_bytes());
-        list.extend(dims.iter().flat_map(|dim| dim.to_le_bytes()));
-        list.extend(kind.id.to_le_bytes());
-        list.extend((content.len() as u64).to_le_bytes());
-        content.extend(&data[*offset as usize..(offset + bytes) as usize]);
-        content.resize(content.len().next_multiple_of(ALIGNMENT), 0);
-    }
-    let counts = [tensors.len() as u64, keys.0].map(u64::to_le_bytes).concat();
-    let mut file = [&b"GGUF"[..], &3_u32.to_le_bytes(), &counts, keys.1, &list].concat();
-    file.resize(file.len().next_multiple_of(ALIGNMENT), 0);
-    file.extend(content);
-    file
-}
-
-/// A model in two files of half the tensors each. Returns the file that was split, and the first part.
+/// A model in two files of half the tensors each, as `llama-gguf-split` writes them. Returns the file that was split, and
+/// the first part.
 fn split_in_two(user: &User) -> (PathBuf, PathBuf) {
     user.shallow_model("whole.gguf");
     let whole = user.path("work/whole.gguf");
     let (header, bytes) = (Gguf::open(&whole).expect("a model"), user.read("whole.gguf"));
     let tensors = header.tensors();
-    let listed = tensors.iter().map(|one| 8 + one.name.len() + 4 + 8 * one.dims.len() + 4 + 8);
-    let keys_end = header.header_bytes() as usize - listed.sum::<usize>();
-    let key_count = u64::from_le_bytes(bytes[16..24].try_into().expect("8 bytes"));
-    let data = &bytes[(header.header_bytes() as usize).next_multiple_of(ALIGNMENT)..];
+    let (key_count, keys, data) = sections(&header, &bytes);
     let (first, second) = tensors.split_at(tensors.len() / 2);
     // The types are u16 (2) and i32 (5).
     let key = |name: &str, kind: u32, value: &[u8]| {
@@ -171,10 +147,10 @@ fn split_in_two(user: &User) -> (PathBuf, PathBuf) {
         let parts = [key("split.no", 2, &number.to_le_bytes()), key("split.count", 2, &[2, 0])];
         [parts.concat(), key("split.tensors.count", 5, &count)].concat()
     };
-    let keys = [&bytes[24..keys_end], &split(0)].concat();
+    let keys = [keys, &split(0)].concat();
     let path = |number: u16| user.path(&format!("work/split-0000{number}-of-00002.gguf"));
-    std::fs::write(path(1), part((key_count + 3, &keys), first, data)).expect("written");
-    std::fs::write(path(2), part((3, &split(1)), second, data)).expect("written");
+    std::fs::write(path(1), file((key_count + 3, &keys), first, data)).expect("written");
+    std::fs::write(path(2), file((3, &split(1)), second, data)).expect("written");
     (whole, path(1))
 }
 
