@@ -24,8 +24,6 @@ pub(crate) use constraints::grade as grade_constraints;
 pub use constraints::{CountRule, TextRule};
 pub use exact::Exact;
 pub use fields::JsonFields;
-#[cfg(test)]
-pub(crate) use grid::tests::cats;
 pub use grid::{GridQuestion, GridSolution};
 pub(crate) use grid::{SIDE_MAX as GRID_SIDE_MAX, SYNONYMS_MAX as GRID_SYNONYMS_MAX};
 pub use language::TextLanguage;

@@ -8,7 +8,7 @@ mod question;
 mod readings;
 mod table;
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;
 mod words;
 
 use std::collections::BTreeMap;

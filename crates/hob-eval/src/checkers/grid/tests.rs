@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Verdict;
 
-pub(crate) fn cats() -> GridSolution {
+fn cats() -> GridSolution {
     let row = |values: [&str; 3]| values.map(str::to_owned).to_vec();
     GridSolution {
         attributes: row(["name", "color", "drink"]),
@@ -80,6 +80,45 @@ fn swapped(text: &str) -> String {
 }
 
 #[test]
+fn a_right_grid_is_read_in_every_form() {
+    let fenced = format!("Let me see.\n```json\n{JSON}\n```\nDone.");
+    let named = JSON.replace("\"1\"", "\"House 1\"").replace("\"2\"", "\"house_2\"");
+    let nested = format!(r#"{{"solution": {JSON}}}"#);
+    let loose = JSON.replace("color", "Colour").replace("\"red\"", "\"RED\"");
+    let twice = format!("{}\nNo, that is wrong.\n{JSON}", JSON.replace("tea", "milk"));
+    let thought = format!("<think>{{\"1\":{{\"name\":\"Clara\"}}}}</think>{JSON}");
+    let list = r#"[{"name":"Alice","color":"red","drink":"tea"},{"name":"Bruno","color":"blue","drink":"milk"},{"name":"Clara","color":"green","drink":"water"}]"#;
+    let numbered = r#"{"houses":[{"house":3,"name":"Clara","color":"green","drink":"water"},{"house":1,"name":"Alice","color":"red","drink":"tea"},{"house":2,"name":"Bruno","color":"blue","drink":"milk"}]}"#;
+    let columns = r#"{"name":["Alice","Bruno","Clara"],"color":["red","blue","green"],"drink":["tea","milk","water"]}"#;
+    let table = TABLE.replace("red", "**red**");
+    let turned = "| | House 1 | House 2 | House 3 |\n|---|---|---|---|\n| Name | Alice | Bruno | Clara |\n| Color | red | blue | green |\n| Drink | tea | milk | water |";
+    let latex = "\\begin{tabular}{l}\nHouse & Name & Color & Drink \\\\\n1 & Alice & red & tea \\\\\n2 & Bruno & blue & milk \\\\\n3 & Clara & green & water \\\\\n\\end{tabular}";
+    let prose = "So:\n- **House 1**: Alice, red, tea\n- **House 2**: Bruno, blue, milk\n- House 3: Clara, green, water";
+    let bullets = "House 1\n* Name: Alice\n* Color: red\n* Drink: tea\n\nHouse 2\n* Name: Bruno\n* Color: blue\n* Drink: milk\n\nHouse 3\n* Name: Clara\n* Color: green\n* Drink: water";
+    check(
+        Verdict::Correct,
+        &[
+            JSON, &fenced, &named, &nested, &loose, &twice, &thought, list, numbered, columns,
+            &table, turned, latex, prose, bullets,
+        ],
+    );
+}
+
+#[test]
+fn a_part_counts_as_far_as_it_is_better_than_chance() {
+    let grade = cats().grade(&swapped(JSON));
+    assert_eq!(grade.verdict, Verdict::Wrong);
+    // 7 of 9 cells, and a third by chance.
+    assert!((grade.score - (7.0 / 9.0 - 1.0 / 3.0) / (2.0 / 3.0)).abs() < 1e-9, "{}", grade.score);
+    assert!(
+        grade.why.starts_with("house 1, drink: 'tea' was expected, 'milk' was read"),
+        "{}",
+        grade.why
+    );
+    assert_eq!(cats().grade(r#"{"1":{"name":"Alice"}}"#).score, 0.0, "worse than chance");
+}
+
+#[test]
 fn the_last_complete_grid_counts() {
     let forms = [JSON, TABLE, PROSE];
     for first in forms {
@@ -120,6 +159,10 @@ fn guesses_and_denials_are_no_answer() {
             "Does Alice live in house 1?",
             "Names: Alice, Bruno, Clara\nColors: red, blue, green\nDrinks: tea, milk, water",
             "[1, 2, 3] {}",
+            "",
+            "I do not know.",
+            "{}",
+            "The houses are nice.",
         ],
     );
 }
@@ -201,6 +244,27 @@ fn garbage_is_read_quickly() {
 }
 
 proptest! {
+    #[test]
+    fn any_text_is_graded(text in "(?s).{0,400}") {
+        let grade = cats().grade(&text);
+        prop_assert!((0.0..=1.0).contains(&grade.score));
+        prop_assert!(grade.verdict != Verdict::Correct);
+    }
+
+    /// A right answer in which a piece was replaced is right only if every cell still is.
+    #[test]
+    fn a_changed_answer_is_never_taken_for_a_right_one(at in 0_usize..150, piece in "[a-z{}\",: ]{0,5}") {
+        let at = at.min(JSON.len());
+        let mut text = JSON.to_owned();
+        text.replace_range(at..(at + piece.len()).min(JSON.len()), &piece);
+        let grade = cats().grade(&text);
+        prop_assert!((0.0..=1.0).contains(&grade.score));
+        if grade.verdict == Verdict::Correct {
+            let kept = ["Alice", "red", "tea", "Bruno", "blue", "milk", "Clara", "green", "water"];
+            prop_assert!(kept.iter().all(|word| text.to_lowercase().contains(&word.to_lowercase())), "{}", text);
+        }
+    }
+
     /// Words in place of words: right only while no value was replaced.
     #[test]
     fn a_grid_with_another_value_is_never_right(
