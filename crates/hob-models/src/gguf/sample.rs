@@ -43,6 +43,12 @@ impl SampleGguf {
             .llama_tensors()
     }
 
+    /// The same in two files, with an output of its own.
+    pub fn llama_in_two() -> [SampleGguf; 2] {
+        let first = SampleGguf::llama().u32("split.count", 2).u32("split.tensors.count", 12);
+        [first, SampleGguf::empty().u32("split.count", 2).tensor("output.weight", &[32, 259])]
+    }
+
     fn llama_tensors(self) -> SampleGguf {
         self.tensor("token_embd.weight", &[32, 259])
             .tensor("output_norm.weight", &[32])

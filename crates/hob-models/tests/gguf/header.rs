@@ -39,9 +39,7 @@ fn a_beginning_that_is_too_short_is_refused() {
 
 fn parts() -> [Gguf; 2] {
     let read = |sample: SampleGguf| Gguf::read(Cursor::new(sample.bytes())).expect("a sound part");
-    let first = SampleGguf::llama().u32("split.count", 2).u32("split.tensors.count", 12);
-    let second = SampleGguf::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
-    [read(first), read(second)]
+    SampleGguf::llama_in_two().map(read)
 }
 
 #[test]

@@ -8,3 +8,13 @@ mod located;
 mod loopback;
 mod pull;
 mod server;
+
+use std::time::Duration;
+
+use hob_models::FetchLimits;
+
+const LIMITS: FetchLimits = FetchLimits {
+    connect: Duration::from_secs(30),
+    silence: Duration::from_secs(60),
+    reconnects_max: 2,
+};

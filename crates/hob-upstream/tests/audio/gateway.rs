@@ -90,11 +90,8 @@ async fn an_alias_that_cannot_be_followed_is_rejected() {
     assert_eq!(error, GatewayError::MixedKinds { alias: "odd".to_owned(), first, second });
     let said = "alias 'odd' leads to a chat model and to a speech model (expected one kind)";
     assert_eq!(error.to_string(), said);
-    let circle = gateway(NOWHERE, &[("a", &["b"]), ("b", &["a"])]).expect_err("a circle");
-    assert!(matches!(circle, GatewayError::Cycle { names } if names == ["a", "b", "a"]));
     let unknown = gateway(NOWHERE, &[("a", &["kokora"])]).expect_err("nobody");
     assert!(unknown.to_string().ends_with("did you mean kokoro?"), "{unknown}");
-    assert!(matches!(gateway(NOWHERE, &[("a", &[])]), Err(GatewayError::NoTargets { .. })));
 }
 
 #[tokio::test]

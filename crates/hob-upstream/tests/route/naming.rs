@@ -28,12 +28,20 @@ fn upstream(name: &str) -> UpstreamOptions {
 }
 
 fn build(aliases: Vec<AliasOptions>) -> Result<Gateway, GatewayError> {
-    let locals = locals(&[FakeModel::new("smol", vec![FakeAnswer::Say(&["Hi"])])]);
-    Gateway::new(
-        GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() },
-        &locals,
-        None,
-    )
+    build_with("smol", ChatCard::default(), aliases)
+}
+
+/// Next to a local model with this name and card.
+fn build_with(
+    name: &str,
+    card: ChatCard,
+    aliases: Vec<AliasOptions>,
+) -> Result<Gateway, GatewayError> {
+    let model: Arc<dyn ChatModel> = Arc::new(ScriptedChat::new([]).with_card(card));
+    let mut locals = Registry::default();
+    locals.add(RegisteredModel::<Chat>::new(name, model, Admission::new(1, 0.0)));
+    let upstreams = vec![upstream("gpu")];
+    Gateway::new(GatewayOptions { upstreams, aliases, ..Default::default() }, &locals, None)
 }
 
 #[test]
@@ -76,15 +84,9 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
         scores_prompts: true,
         ..ChatCard::default()
     };
-    let model = Arc::new(ScriptedChat::new([]).with_card(card.clone()));
-    let model: Arc<dyn ChatModel> = model;
-    let mut registry = Registry::default();
-    registry.add(RegisteredModel::<Chat>::new("smol", model, Admission::new(1, 0.0)));
     let aliases =
         vec![alias("far", &["gpu/x"]), alias("fast", &["gpu/x", "smol"]), alias("own", &["smol"])];
-    let options =
-        GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() };
-    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let gateway = build_with("smol", card.clone(), aliases).expect("a gateway");
     let mut aliases = Registry::default();
     gateway.add_aliases(&mut aliases);
     let cards: Vec<ChatCard> =
@@ -102,13 +104,8 @@ fn an_alias_has_the_size_the_age_and_the_abilities_of_its_model_here() {
 #[test]
 fn an_alias_that_may_lead_to_a_team_is_one() {
     let card = ChatCard { is_team: true, ..ChatCard::default() };
-    let team: Arc<dyn ChatModel> = Arc::new(ScriptedChat::new([]).with_card(card));
-    let mut registry = Registry::default();
-    registry.add(RegisteredModel::<Chat>::new("team", team, Admission::new(1, 0.0)));
     let aliases = vec![alias("far", &["gpu/x"]), alias("near", &["gpu/x", "team"])];
-    let options =
-        GatewayOptions { upstreams: vec![upstream("gpu")], aliases, ..Default::default() };
-    let gateway = Gateway::new(options, &registry, None).expect("a gateway");
+    let gateway = build_with("team", card, aliases).expect("a gateway");
     for (name, is_team) in [("far", false), ("near", true)] {
         let found = Resolve::<Chat>::resolve(&gateway, name).expect("an alias");
         assert_eq!(found.model.is_team(), is_team, "{name}");

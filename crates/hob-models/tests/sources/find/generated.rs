@@ -42,9 +42,7 @@ pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
 
 /// In two files.
 pub(crate) fn parts() -> [Vec<u8>; 2] {
-    let first = SampleGguf::llama().u32("split.count", 2).u32("split.tensors.count", 12);
-    let second = SampleGguf::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
-    [first.bytes(), second.bytes()]
+    SampleGguf::llama_in_two().map(|part| part.bytes())
 }
 
 /// Name, dtype, dimensions, bytes of each number.

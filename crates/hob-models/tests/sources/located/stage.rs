@@ -2,16 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use hob_models::gguf::sample::SampleGguf;
 use hob_models::{
-    ChatTransform, FetchLimits, Fetcher, FindError, Finder, Located, Progress, PullError,
-    PullOptions, Pulled, Puller, Store, Watch,
+    ChatTransform, Fetcher, FindError, Finder, Located, Progress, PullError, PullOptions, Pulled,
+    Puller, Store, Watch,
 };
 use tempfile::TempDir;
 
 use super::hub::Hub;
+use crate::LIMITS;
 
 pub(crate) struct Stage {
     folder: TempDir,
@@ -38,14 +38,6 @@ impl Stage {
         path.to_str().expect("UTF-8").to_owned()
     }
 
-    fn limits() -> FetchLimits {
-        FetchLimits {
-            connect: Duration::from_secs(30),
-            silence: Duration::from_secs(60),
-            reconnects_max: 2,
-        }
-    }
-
     pub(crate) fn finder(&self) -> Finder {
         Finder {
             hub: self.hub.address.clone(),
@@ -53,7 +45,7 @@ impl Stage {
             registry: Some(self.hub.address.clone()),
             ollama: Some(self.path("ollama")),
             store: Some(self.store.clone()),
-            limits: Stage::limits(),
+            limits: LIMITS,
         }
     }
 
@@ -78,7 +70,7 @@ impl Stage {
             }
         };
         let (hub, token) = (self.hub.address.clone(), self.token.clone());
-        let fetcher = Fetcher { hub, token, limits: Stage::limits(), ..Fetcher::default() };
+        let fetcher = Fetcher { hub, token, limits: LIMITS, ..Fetcher::default() };
         let options = PullOptions::default();
         let puller = Puller { store: &self.store, fetcher: &fetcher, options: &options };
         puller.pull(&located.entry, &ChatTransform::default(), &mut Watch::new(&mut tell, &cancel))
@@ -110,12 +102,8 @@ pub(crate) fn other() -> Vec<u8> {
 
 /// A model in two files.
 pub(crate) fn parts() -> [Vec<u8>; 2] {
-    let first = SampleGguf::llama()
-        .u32("general.file_type", 15)
-        .u32("split.count", 2)
-        .u32("split.tensors.count", 12);
-    let second = SampleGguf::empty().u32("split.count", 2).tensor("output.weight", &[32, 259]);
-    [first.bytes(), second.bytes()]
+    let [first, second] = SampleGguf::llama_in_two();
+    [first.u32("general.file_type", 15).bytes(), second.bytes()]
 }
 
 pub(crate) fn read(path: &Path) -> Vec<u8> {

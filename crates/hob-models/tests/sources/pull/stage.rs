@@ -4,17 +4,17 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use hob_models::catalog::{
     CatalogPart, DownloadSource, Licence, Origin, Package, Piece, Pin, Purpose, SourceFile,
 };
 use hob_models::{
-    Entry, FetchLimits, Fetcher, Progress, PullError, PullOptions, Pulled, Puller, PythonClient,
-    RawFiles, Sha256, Store, Transform, Transformed, Watch,
+    Entry, Fetcher, Progress, PullError, PullOptions, Pulled, Puller, PythonClient, RawFiles,
+    Sha256, Store, Transform, Transformed, Watch,
 };
 use tempfile::TempDir;
 
+use crate::LIMITS;
 use crate::executable::write_executable;
 use crate::server::{Manner, Server};
 
@@ -42,18 +42,13 @@ impl Stage {
         let shelf = folder.path().join("shelf");
         std::fs::create_dir(&shelf).expect("a folder");
         let entry = entry(&shelf, &server);
-        let limits = FetchLimits {
-            connect: Duration::from_secs(30),
-            silence: Duration::from_secs(60),
-            reconnects_max: 2,
-        };
         let mut stage = Stage {
             fetcher: Fetcher {
                 hub: server.address.clone(),
                 token: None,
                 python: Vec::new(),
                 npm: folder.path().join("npm"),
-                limits,
+                limits: LIMITS,
             },
             store: Store::open(folder.path().join("home")),
             options: PullOptions::default(),
@@ -185,14 +180,8 @@ impl Transform for Mirror {
 
 /// Bytes that do not compress and are the same in every run.
 pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state.to_le_bytes()[3]
-    };
-    (0..length).map(|_| next()).collect()
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..length).map(|_| random.u8(..)).collect()
 }
 
 pub(crate) fn graph() -> Vec<u8> {
