@@ -105,15 +105,17 @@ fn tenths(events: &[Value]) -> u32 {
 }
 
 #[tokio::test]
-async fn a_voice_that_dies_in_its_answer_fails_it_and_the_next_one_is_spoken() {
+async fn a_voice_or_a_model_that_dies_in_its_answer_fails_it_and_the_next_one_is_spoken() {
     let stage = stage_with(options()).await;
     let mut talker = open_repeating(&stage).await;
-    stage.deaths.speech.store(true, Ordering::Relaxed);
-    let events = talker.ask(1.0).await;
-    assert_eq!(status(&events), ("failed", "worker_lost"), "{events:?}");
-    let events = talker.ask(1.0).await;
-    assert_eq!(status(&events).0, "completed", "{events:?}");
-    assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
+    for death in [&stage.deaths.speech, &stage.deaths.chat] {
+        death.store(true, Ordering::Relaxed);
+        let events = talker.ask(1.0).await;
+        assert_eq!(status(&events), ("failed", "worker_lost"), "{events:?}");
+        let events = talker.ask(1.0).await;
+        assert_eq!(status(&events).0, "completed", "{events:?}");
+        assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
+    }
 }
 
 #[tokio::test]
@@ -125,17 +127,6 @@ async fn ears_that_die_in_a_turn_are_reported_and_the_next_turn_is_heard() {
     let events = talker.until("conversation.item.input_audio_transcription.failed").await;
     let failed = events.last().expect("the last event");
     assert_eq!(failed["error"]["code"], "worker_lost", "{failed}");
-    let events = talker.ask(1.0).await;
-    assert_eq!(status(&events).0, "completed", "{events:?}");
-}
-
-#[tokio::test]
-async fn a_chat_model_that_dies_in_its_answer_fails_it_and_the_session_lives_on() {
-    let stage = stage_with(options()).await;
-    let mut talker = open_repeating(&stage).await;
-    stage.deaths.chat.store(true, Ordering::Relaxed);
-    let events = talker.ask(1.0).await;
-    assert_eq!(status(&events), ("failed", "worker_lost"), "{events:?}");
     let events = talker.ask(1.0).await;
     assert_eq!(status(&events).0, "completed", "{events:?}");
 }
