@@ -19,7 +19,19 @@ const TEAM: &str = "entry = \"lead\"\n[[agent]]\nname = \"lead\"\nmodel = \"m\"\
                     [[agent]]\nname = \"helper\"\nmodel = \"m\"\ntools = [\"docs__*\"]\n\
                     [mcp.docs]\ncommand = [\"docs\"]\n";
 
-struct Scripted(ScriptModel);
+/// Scripted models, which keep the thinking that is sent back.
+struct Scripted {
+    script: ScriptModel,
+    thoughts: Mutex<Vec<String>>,
+    /// The first target is loaded for 8 s and fails, and the second one answers.
+    is_alias: bool,
+    is_remote: bool,
+}
+
+fn scripted(script: &str) -> Scripted {
+    let script = ScriptModel::parse("m", script).expect("a script");
+    Scripted { script, thoughts: Mutex::default(), is_alias: false, is_remote: false }
+}
 
 impl AgentModels for Scripted {
     fn chat<'m>(
@@ -27,47 +39,25 @@ impl AgentModels for Scripted {
         _: &'m str,
         request: ChatRequest,
     ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
-        let answer = self.0.chat(request);
-        async move { Ok(answer.await?.map_err(AnswerFailure::from).boxed()) }.boxed()
-    }
-}
-
-/// Keeps the thinking that is sent back.
-struct Reading(Scripted, Mutex<Vec<String>>);
-
-impl AgentModels for Reading {
-    fn chat<'m>(
-        &'m self,
-        name: &'m str,
-        request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         if let Prompt::Chat(conversation) = &request.prompt {
             let thoughts = conversation.messages.iter().filter_map(|one| one.reasoning.clone());
-            self.1.lock().expect("a list").extend(thoughts);
+            self.thoughts.lock().expect("a list").extend(thoughts);
         }
-        self.0.chat(name, request)
-    }
-}
-
-/// An alias: its first target is loaded for 8 s and fails, and its second one answers.
-struct Alias(Scripted);
-
-impl AgentModels for Alias {
-    fn chat<'m>(
-        &'m self,
-        name: &'m str,
-        request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
         async move {
-            let trace = request.trace.clone();
-            trace.asking("a/m", false);
-            tokio::time::sleep(Duration::from_secs(8)).await;
-            let error = ModelError::upstream("a/m", Fault::CutOff);
-            trace.failed("a/m", &error, Duration::from_secs(8));
-            trace.asking("b/m", true);
-            self.0.chat(name, request).await
+            if self.is_alias {
+                request.trace.asking("a/m", false);
+                tokio::time::sleep(Duration::from_secs(8)).await;
+                let error = ModelError::upstream("a/m", Fault::CutOff);
+                request.trace.failed("a/m", &error, Duration::from_secs(8));
+                request.trace.asking("b/m", true);
+            }
+            Ok(self.script.chat(request).await?.map_err(AnswerFailure::from).boxed())
         }
         .boxed()
+    }
+
+    fn is_remote(&self, _: &str) -> bool {
+        self.is_remote
     }
 }
 
@@ -154,32 +144,34 @@ struct Driven {
     saved: usize,
 }
 
-async fn driven(script: &str, events_max: u64) -> Driven {
-    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
-    driven_by(&models, events_max).await
+fn driver<'d>(
+    models: &'d Scripted,
+    tools: &'d [Arc<dyn AgentTool>],
+    source: &'d dyn ToolSource,
+    host: &'d dyn RunHost,
+) -> Driver<'d> {
+    let (watchdog, redaction) = (Watchdog::default(), Redaction::default());
+    Driver { models, tools, source, host, watchdog, redaction }
 }
 
-async fn driven_by(models: &dyn AgentModels, events_max: u64) -> Driven {
+async fn driven(script: &str, events_max: u64) -> Driven {
+    driven_by(&scripted(script), events_max).await
+}
+
+async fn driven_by(models: &Scripted, events_max: u64) -> Driven {
     driven_team(TEAM, models, &Late, events_max).await
 }
 
 async fn driven_team(
     team: &str,
-    models: &dyn AgentModels,
+    models: &Scripted,
     source: &dyn ToolSource,
     events_max: u64,
 ) -> Driven {
     let save = save_tool();
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(&save) as _];
     let disk = Disk { events_max, shown: Mutex::default(), synced: Mutex::default() };
-    let driver = Driver {
-        models,
-        tools: &tools,
-        source,
-        host: &disk,
-        watchdog: Watchdog::default(),
-        redaction: Redaction::default(),
-    };
+    let driver = driver(models, &tools, source, &disk);
     let team = Team::parse(team, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     let ended = driver.drive(&mut state).await;
@@ -209,11 +201,10 @@ async fn a_model_that_hangs_is_given_up_and_the_run_goes_on() {
 async fn thinking_before_a_call_goes_back_to_the_model() {
     let script = r#"{"reply": {"reasoning": "Keep it. ", "tool_calls": [{"name": "save"}]}}
 {"reply": {"content": "Kept."}}"#;
-    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
-    let models = Reading(models, Mutex::default());
+    let models = scripted(script);
     let Driven { ended, .. } = driven_by(&models, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
-    assert_eq!(*models.1.lock().expect("a list"), ["Keep it. "]);
+    assert_eq!(*models.thoughts.lock().expect("a list"), ["Keep it. "]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -249,16 +240,9 @@ fn tokens_of(events: &[EventKind]) -> (u64, u64) {
 #[tokio::test(start_paused = true)]
 async fn tokens_that_came_before_a_person_ends_the_run_count() {
     let script = r#"{"reply": {"content": "Half of it", "stall": true}}"#;
-    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
+    let models = scripted(script);
     let disk = Disk { events_max: u64::MAX, shown: Mutex::default(), synced: Mutex::default() };
-    let driver = Driver {
-        models: &models,
-        tools: &[],
-        source: &(),
-        host: &disk,
-        watchdog: Watchdog::default(),
-        redaction: Redaction::default(),
-    };
+    let driver = driver(&models, &[], &(), &disk);
     let team = Team::parse(TEAM, "t").expect("a team");
     let mut state = RunState::new(team, "run".to_owned(), "Task".to_owned());
     timeout(Duration::from_secs(10), driver.drive(&mut state)).await.expect_err("it hangs");
@@ -277,7 +261,7 @@ async fn tokens_that_came_before_a_person_ends_the_run_count() {
 #[tokio::test(start_paused = true)]
 async fn the_trace_tells_of_loading_and_of_the_target_that_answered_instead() {
     let script = r#"{"reply": {"content": "Here."}}"#;
-    let models = Alias(Scripted(ScriptModel::parse("m", script).expect("a script")));
+    let models = Scripted { is_alias: true, ..scripted(script) };
     let Driven { ended, shown, .. } = driven_by(&models, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::Completed);
     let told = shown.iter().filter_map(|event| match event {
@@ -341,7 +325,7 @@ async fn the_time_of_a_run_stops_a_model_and_a_tool() {
             "{{\"reply\": {first}}}\n\
              {{\"when\": {{\"last\": \"20 s\", \"contains\": \"{read}\"}}, \"reply\": {{\"content\": \"So far.\"}}}}"
         );
-        let models = Scripted(ScriptModel::parse("m", &script).expect("a script"));
+        let models = scripted(&script);
         let begun = Instant::now();
         let Driven { ended, shown, .. } = driven_team(&team, &models, &Late, u64::MAX).await;
         assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial, "{first}");
@@ -355,7 +339,7 @@ async fn the_time_of_a_run_stops_a_model_and_a_tool() {
 async fn the_time_of_a_run_stops_tools_that_open() {
     let team = format!("{TEAM}[budget]\ntime_s = 20\n");
     let script = r#"{"when": {"last": "20 s"}, "reply": {"content": "So far."}}"#;
-    let models = Scripted(ScriptModel::parse("m", script).expect("a script"));
+    let models = scripted(script);
     let begun = Instant::now();
     let Driven { ended, .. } = driven_team(&team, &models, &Slow, u64::MAX).await;
     assert_eq!(ended.expect("stored"), TeamRunStatus::CompletedPartial);

@@ -37,23 +37,6 @@ const SCRIPT: &str = r#"
 /// Calls with a side effect.
 const SAVES: usize = 3;
 
-/// Models of another machine, so that delegates work at the same time.
-struct Remote(Scripted);
-
-impl AgentModels for Remote {
-    fn chat<'m>(
-        &'m self,
-        name: &'m str,
-        request: ChatRequest,
-    ) -> BoxFuture<'m, Result<AnswerStream, AnswerFailure>> {
-        self.0.chat(name, request)
-    }
-
-    fn is_remote(&self, _: &str) -> bool {
-        true
-    }
-}
-
 /// How the process ends while it stores a step.
 #[derive(Clone, Copy, Debug)]
 enum Crash {
@@ -115,19 +98,12 @@ async fn driven_until(
     (crash, at): (Crash, usize),
     save: &Arc<Save>,
 ) -> (io::Result<TeamRunStatus>, usize) {
-    let models = Remote(Scripted(ScriptModel::parse("m", SCRIPT).expect("a script")));
+    // Of another machine, so that delegates work at the same time.
+    let models = Scripted { is_remote: true, ..scripted(SCRIPT) };
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(save) as _];
     let steps = Steps { count: 0, on_disk: state.clone(), waiting: Vec::new() };
     let host = CrashingHost { stored, crash, at, steps: Mutex::new(steps) };
-    let driver = Driver {
-        models: &models,
-        tools: &tools,
-        source: &(),
-        host: &host,
-        watchdog: Watchdog::default(),
-        redaction: Redaction::default(),
-    };
-    let ended = driver.drive(&mut state).await;
+    let ended = driver(&models, &tools, &(), &host).drive(&mut state).await;
     let count = host.steps.lock().expect("steps").count;
     (ended, count)
 }
