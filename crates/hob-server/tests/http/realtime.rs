@@ -26,7 +26,7 @@ use hob_core::{
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
@@ -56,7 +56,9 @@ impl VoiceDetector for Loudness {
     fn reset(&mut self) {}
 }
 
-struct Turns;
+/// No model judges turns. With a signal, it loads until that comes.
+#[derive(Default)]
+struct Turns(Option<Notify>);
 
 impl TurnTaking for Turns {
     fn voice_detector(&self) -> BoxFuture<'_, Result<Box<dyn VoiceDetector>, ModelError>> {
@@ -64,7 +66,13 @@ impl TurnTaking for Turns {
     }
 
     fn turn_model(&self) -> BoxFuture<'_, Result<Arc<dyn TurnModel>, ModelError>> {
-        async { Err(ModelError::NotBuilt { engine: "turn detection" }) }.boxed()
+        async {
+            if let Some(signal) = &self.0 {
+                signal.notified().await;
+            }
+            Err(ModelError::NotBuilt { engine: "turn detection" })
+        }
+        .boxed()
     }
 }
 
@@ -220,7 +228,7 @@ async fn session(options: ServerOptions) -> (Stage, Talker) {
 }
 
 fn options() -> ServerOptions {
-    ServerOptions { turn_taking: Some(Arc::new(Turns)), ..ServerOptions::default() }
+    ServerOptions { turn_taking: Some(Arc::new(Turns::default())), ..ServerOptions::default() }
 }
 
 struct Talker {

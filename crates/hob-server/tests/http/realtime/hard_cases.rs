@@ -3,8 +3,6 @@
 
 use std::path::{Path, PathBuf};
 
-use tokio::sync::Notify;
-
 use super::*;
 use crate::client::send_all;
 
@@ -20,27 +18,9 @@ async fn open_repeating(stage: &Stage) -> Talker {
     talker
 }
 
-/// The turn model loads until the test lets it fail.
-#[derive(Default)]
-struct SlowTurns(Notify);
-
-impl TurnTaking for SlowTurns {
-    fn voice_detector(&self) -> BoxFuture<'_, Result<Box<dyn VoiceDetector>, ModelError>> {
-        async { Ok(Box::new(Loudness) as Box<dyn VoiceDetector>) }.boxed()
-    }
-
-    fn turn_model(&self) -> BoxFuture<'_, Result<Arc<dyn TurnModel>, ModelError>> {
-        async {
-            self.0.notified().await;
-            Err(ModelError::NotBuilt { engine: "turn detection" })
-        }
-        .boxed()
-    }
-}
-
 #[tokio::test]
 async fn the_models_of_a_session_load_at_the_same_time() {
-    let turns = Arc::new(SlowTurns::default());
+    let turns = Arc::new(Turns(Some(Notify::new())));
     let turn_taking = Some(Arc::clone(&turns) as Arc<dyn TurnTaking>);
     let stage = stage_with(ServerOptions { turn_taking, ..ServerOptions::default() }).await;
     stage.voice.occupy(ModelState::Cold, MemoryUse::default());
@@ -48,7 +28,7 @@ async fn the_models_of_a_session_load_at_the_same_time() {
     // The turn model is not loaded yet.
     until(async || (!stage.voice.calls().is_empty()).then_some(())).await;
     stage.voice_loads.send(Ok(())).await.expect("a server");
-    turns.0.notify_one();
+    turns.0.as_ref().expect("a signal").notify_one();
     talker.until("session.created").await;
 }
 
