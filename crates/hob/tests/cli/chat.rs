@@ -20,6 +20,7 @@ use hob_server::{KeyDigest, KeyOptions, ServerOptions, serve};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+use crate::loopback::{Answer, listen};
 use crate::terminal::Terminal;
 use crate::{Has, User, names, stderr, stdout};
 
@@ -269,25 +270,19 @@ fn a_conversation_at_a_terminal() {
     let (model, _server, address) = scripted(vec![thinks(), says(&["two"]), says(&["again"])]);
     let mut talk = Terminal::start(user.process(format!("chat --server {address}")));
     talk.wait_for("scripted at http://");
-    talk.wait_for("> ");
-    talk.press("one?\r");
+    talk.next("one?\r");
     talk.wait_for("hm");
     talk.wait_for("Hi\r\n");
     talk.wait_for("41 tokens, 100 tokens/s");
-    talk.wait_for("> ");
     // The arrow key recalls the previous line.
-    talk.press("\u{1b}[A\r");
+    talk.next("\u{1b}[A\r");
     talk.wait_for("two\r\n");
-    talk.wait_for("> ");
-    talk.press("/regenerate\r");
+    talk.next("/regenerate\r");
     talk.wait_for("again\r\n");
-    talk.wait_for("> ");
-    talk.press("/save talk.md\r");
+    talk.next("/save talk.md\r");
     talk.wait_for("saved as talk.md");
-    talk.wait_for("> ");
-    talk.press("\u{4}");
-    let (status, shown) = talk.end();
-    assert!(status.success(), "{shown}");
+    talk.next("\u{4}");
+    talk.end(0);
     let asked: Vec<_> = model.requests().iter().map(said).collect();
     let all = ["user: one?", "assistant: Hi", "user: one?"];
     assert_eq!(asked, [&all[..1], &all, &all].map(<[&str]>::to_vec));
@@ -301,8 +296,7 @@ fn a_dash_reads_the_prompt_from_a_terminal_too() {
     let (model, _server, address) = scripted(vec![says(&["Hi"])]);
     let mut once = Terminal::start(user.process(format!("chat --server {address} -")));
     once.press("one?\n\u{4}");
-    let (status, shown) = once.end();
-    assert!(status.success(), "{shown}");
+    once.end(0);
     let asked: Vec<_> = model.requests().iter().flat_map(said).collect();
     assert_eq!(asked, ["user: one?\n"]);
 }
@@ -331,19 +325,15 @@ fn ctrl_c_stops_an_answer_and_not_the_conversation() {
     let card = ChatCard { template: Some(String::new()), ..ChatCard::default() };
     let (_server, address) = server(Arc::new(Endless(card)), None);
     let mut talk = Terminal::start(user.process(format!("chat --server {address}")));
-    talk.wait_for("> ");
-    talk.press("one?\r");
+    talk.next("one?\r");
     talk.wait_for("well, ");
     talk.interrupt();
     talk.wait_for("stopped");
-    talk.wait_for("> ");
     // At the prompt, Ctrl-C is an ordinary key, and hob says how to leave.
-    talk.press("\u{3}");
+    talk.next("\u{3}");
     talk.wait_for("/exit to exit");
-    talk.wait_for("> ");
-    talk.press("/exit\r");
-    let (status, shown) = talk.end();
-    assert!(status.success(), "{shown}");
+    talk.next("/exit\r");
+    talk.end(0);
 }
 
 #[test]
@@ -354,8 +344,7 @@ fn a_single_answer_ends_with_ctrl_c() {
     let mut once = Terminal::start(user.process(format!("chat --server {address} hi")));
     once.wait_for("well, ");
     once.interrupt();
-    let (status, shown) = once.end();
-    assert_eq!(status.code(), Some(130), "{shown}");
+    once.end(130);
 }
 
 #[test]
@@ -384,23 +373,11 @@ fn models_are_loaded_listed_and_unloaded() {
 
 #[test]
 fn a_model_that_answers_to_its_end_is_not_called_unloaded() {
-    use std::io::{Read as _, Write as _};
-
     let user = User::new();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
-    let server = std::thread::spawn(move || {
-        let (mut socket, _) = listener.accept().expect("a client");
-        assert!(socket.read(&mut [0; 4096]).expect("a request") > 0);
-        let body = r#"{"name":"m","kind":"chat","state":"warm","vram_bytes":0,"in_flight":1}"#;
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
-        socket.write_all((head + body).as_bytes()).expect("sent");
-        // Until the client has gone, so that no unread byte resets the connection.
-        let _end = socket.read_to_end(&mut Vec::new());
-    });
-    let unloaded = user.hob(format!("unload m --server {address}")).assert().success();
+    let busy = r#"{"name":"m","kind":"chat","state":"warm","vram_bytes":0,"in_flight":1}"#;
+    let url = listen(move |_| Answer::ok(busy.into()));
+    let unloaded = user.hob(format!("unload m --server {url}")).assert().success();
     assert_eq!(stderr(&unloaded), "m will be unloaded after its answers\n");
-    server.join().expect("a server");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -56,17 +56,26 @@ impl Terminal {
         self.screen.write_all(keys.as_bytes()).expect("typed");
     }
 
+    /// Types this when hob asks for the next line.
+    pub(crate) fn next(&mut self, keys: &str) {
+        self.wait_for("> ");
+        self.press(keys);
+    }
+
     pub(crate) fn interrupt(&self) {
         kill("-INT", self.child.id());
     }
 
-    /// Waits until hob has ended, and returns all its output.
-    pub(crate) fn end(mut self) -> (ExitStatus, String) {
+    /// Waits until hob has ended with this code, and returns all its output.
+    #[track_caller]
+    pub(crate) fn end(mut self, code: i32) -> String {
         let mut rest = [0; 1024];
         while let Ok(count @ 1..) = self.screen.read(&mut rest) {
             self.shown.extend_from_slice(&rest[..count]);
         }
+        let shown = String::from_utf8_lossy(&self.shown).into_owned();
         let status = self.child.wait().expect("an end");
-        (status, String::from_utf8_lossy(&self.shown).into_owned())
+        assert_eq!(status.code(), Some(code), "{shown}");
+        shown
     }
 }
