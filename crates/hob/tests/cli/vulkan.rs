@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::chat_real_model::last_line;
 use crate::real_server::Served;
-use crate::{User, stderr, stdout, until, until_ok};
+use crate::{Has, User, stderr, stdout, until, until_ok};
 
 /// Layers of the test's chat model, the output counted as one.
 const LAYERS: u32 = 31;
@@ -58,9 +58,7 @@ fn serve(user: &User, drive: impl FnOnce(&mut Command) -> &mut Command) -> Serve
 }
 
 fn configured(lines: &str) -> User {
-    let user = User::with_only(&["smollm2"])
-        .configured(&format!("[chat]\nspeculation = \"off\"\n{lines}\n"));
-    user
+    User::with_only(&["smollm2"]).configured(&format!("[chat]\nspeculation = \"off\"\n{lines}\n"))
 }
 
 /// A token of an answer, and the likeliest tokens in its place with their logarithms.
@@ -126,7 +124,7 @@ fn the_card_says_what_the_processor_says_with_all_layers_a_part_and_every_kv_typ
 fn refused_mb(user: &User, buffer_bytes_max: u64) -> [u64; 2] {
     let said = stderr(&run(user, "chat Hello!", small_card(buffer_bytes_max)).failure());
     let (_, rest) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
-    assert!(rest.contains("chat.gpu_layers") && rest.contains("hob fit"), "{said}");
+    rest.has(&["chat.gpu_layers", "hob fit"]);
     let number = |before: &str, after: &str| -> Option<u64> {
         let (_, rest) = rest.split_once(before)?;
         rest.split_once(after)?.0.parse().ok()
@@ -177,8 +175,7 @@ fn a_model_without_a_place_in_the_settings_leaves_a_card_without_room() {
     let user = configured("parallel = 1\ncontext_tokens = 1024");
     let said = stderr(&run(&user, "chat Hello!", small_card(4 << 20)).success());
     let (_, note) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
-    assert!(note.contains(" had no room for "), "{said}");
-    assert!(note.contains(": the model runs on the processor"), "{said}");
+    note.has(&[" had no room for ", ": the model runs on the processor"]);
 }
 
 /// The driver gives hardly any memory, and the model wants none.
@@ -245,8 +242,7 @@ fn a_card_without_room_for_the_transcription_model_is_left() {
     assert!(stdout(&heard).to_lowercase().contains("weather"), "{}", stdout(&heard));
     let said = stderr(&heard);
     let (_, note) = said.split_once("Vulkan0 (").ok_or(&said).expect("a card");
-    assert!(note.contains(" had no room for "), "{said}");
-    assert!(note.contains(": the model runs on the processor"), "{said}");
+    note.has(&[" had no room for ", ": the model runs on the processor"]);
 }
 
 #[test]
