@@ -448,20 +448,6 @@ async fn a_written_turn_can_be_answered_as_text_alone() {
 }
 
 #[tokio::test]
-async fn an_answer_waits_for_a_voice_that_starts_again() {
-    let (stage, mut talker) = session(options()).await;
-    for model in VOICE_NAMES {
-        let session = json!({"audio": {"output": {"model": model}}});
-        talker.send(json!({"type": "session.update", "session": session})).await;
-        stage.voice.occupy(ModelState::Cold, MemoryUse::default());
-        stage.voice_loads.send(Ok(())).await.expect("a server");
-        let events = talker.ask_in_writing("Hello").await;
-        assert_eq!(status(&events).0, "completed", "{model}: {events:?}");
-        assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
-    }
-}
-
-#[tokio::test]
 async fn a_beta_client_reads_its_own_names() {
     let stage = stage_with(options()).await;
     let beta = [("openai-beta", "realtime=v1")];

@@ -8,7 +8,7 @@ use hob_core::{MemoryUse, ModelLifecycle as _, ModelState};
 use hob_server::{KeyOptions, ServerOptions};
 use serde_json::{Value, json};
 
-use super::{Stage, Talker, VOICE_NAMES, options, stage_with, status, types};
+use super::{Stage, Talker, VOICE_NAMES, options, session, stage_with, status, types};
 use crate::chat_model::{EventSender, chat_lost, done, text};
 use crate::client::{no_hang, post_with, send_all, until};
 use crate::keys::{get_as, named};
@@ -68,6 +68,20 @@ async fn a_session_begins_when_its_models_are_loaded() {
         let mut talker = stage.try_open("/v1/realtime", &headers).await.expect("a session");
         talker.until("session.created").await;
         assert_eq!(stage.voice.state(), ModelState::Ready, "{model}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_a_voice_that_starts_again() {
+    let (stage, mut talker) = session(options()).await;
+    for model in VOICE_NAMES {
+        let session = json!({"audio": {"output": {"model": model}}});
+        talker.send(json!({"type": "session.update", "session": session})).await;
+        stage.voice.occupy(ModelState::Cold, MemoryUse::default());
+        stage.voice_loads.send(Ok(())).await.expect("a server");
+        let events = talker.ask_in_writing("Hello").await;
+        assert_eq!(status(&events).0, "completed", "{model}: {events:?}");
+        assert!(types(&events).contains(&"response.output_audio.delta"), "{events:?}");
     }
 }
 
