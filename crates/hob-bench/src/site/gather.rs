@@ -45,7 +45,7 @@ impl Material {
     ///
     /// # Errors
     /// The folder exists and cannot be listed.
-    pub fn gather(store: &RecordStore, published: PublishedRuns) -> Result<Material, RecordError> {
+    pub fn gather(store: &RecordStore, others: PublishedRuns) -> Result<Material, RecordError> {
         let found = if store.folder().is_dir() { store.read()? } else { Default::default() };
         let named = |error: &RecordError| without_folder(error, store.folder());
         let mut skipped: Vec<String> = found.skipped.iter().map(named).collect();
@@ -65,7 +65,7 @@ impl Material {
         }
         let mut records: Vec<Record> =
             found.records.into_iter().map(|(_, record)| record).collect();
-        if published == PublishedRuns::Shown {
+        if others == PublishedRuns::Shown {
             records.extend(published());
         }
         let records = in_force(records);
