@@ -39,7 +39,7 @@ pub(crate) struct ChatSection {
     pub(crate) batch_tokens: Option<NonZeroU32>,
     /// Graphics cards that the model may use: names that `hob doctor` lists, such as `Vulkan0` or `CUDA0,CUDA1`; `cpu` for
     /// none, or `all`, which has integrated graphics only if there is no other card. `hob fit`'s ranking then chooses among
-    /// these and the processor. Layers are divided between several cards in proportion to the memory that is free there,
+    /// these and the processor. Between several cards, layers are divided in proportion to the memory that is free there,
     /// which cannot be changed.
     #[schemars(with = "Option<String>")]
     pub(crate) device: Option<DeviceText>,

@@ -148,22 +148,46 @@ fn longest(
     choices: &[u32],
 ) -> Result<Setup, FitError> {
     let trained = model.shape.trained_context_tokens.max(1);
+    let enough = trained.min(CONTEXT_TOKENS_ENOUGH);
     let mut found = None;
     for &sequences in choices {
         // Layers go to a card as for a short context. The rest of the card is used for a longer one.
         let usual = plan(settings, trained.min(CONTEXT_TOKENS_LAID_OUT), sequences);
         let short = Setup::new(machine, model, usual, offload_flags(settings))?;
-        let requested = Setup { plan: plan(settings, trained, sequences), ..short.clone() };
-        let roomy = half_of_the_rest(machine, &short, model)?;
-        // A model that fits with no context is rejected with the numbers when it is loaded.
-        let setup = requested.with_longest_context(&roomy, model)?.unwrap_or(short);
-        let each = setup.plan.context_tokens / sequences;
+        let is_whole = short.offload_flags() == OffloadFlags::default();
+        let is_on_one_of_several = is_whole && short.device(machine).is_some();
+        let each = |setup: &Setup| setup.plan.context_tokens / sequences;
+        let mut setup = extended(settings, model, machine, short)?;
+        if is_on_one_of_several && each(&setup) < enough {
+            // All cards together have more memory.
+            let all = OffloadFlags { gpu_layers: Some(u32::MAX), cpu_moe_layers: None };
+            let divided = Setup::new(machine, model, usual, all)?;
+            let divided = extended(settings, model, machine, divided)?;
+            if each(&divided) > each(&setup) {
+                setup = divided;
+            }
+        }
+        let is_enough = each(&setup) >= enough;
         found = Some(setup);
-        if each >= trained.min(CONTEXT_TOKENS_ENOUGH) {
+        if is_enough {
             break;
         }
     }
     found.ok_or(FitError::NoLayers)
+}
+
+/// A setup for a short context, with the longest one that fits.
+fn extended(
+    settings: &ChatSettings,
+    model: &Model,
+    machine: &Machine,
+    short: Setup,
+) -> Result<Setup, FitError> {
+    let trained = model.shape.trained_context_tokens.max(1);
+    let requested = Setup { plan: plan(settings, trained, short.plan.sequences), ..short.clone() };
+    let roomy = half_of_the_rest(machine, &short, model)?;
+    // A model that fits with no context is rejected with the numbers when it is loaded.
+    Ok(requested.with_longest_context(&roomy, model)?.unwrap_or(short))
 }
 
 /// The machine with the system memory that the model needs without a context, plus half of
@@ -336,6 +360,25 @@ mod tests {
         assert_eq!(setup.layout, alone.layout, "it stays on the card");
         let (short, long) = (setup.plan.context_tokens, alone.plan.context_tokens);
         assert!((CONTEXT_TOKENS_LAID_OUT..long).contains(&short), "{short} of {long}");
+    }
+
+    #[test]
+    fn a_model_is_on_one_of_two_cards_only_if_a_context_long_enough_for_tools_fits_there() {
+        let set_up_on = |free_bytes| {
+            let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
+            machine.gpus[0].memory = GpuMemory::Own { total_bytes: free_bytes, free_bytes };
+            machine.gpus.push(machine.gpus[0].clone());
+            for (gpu, name) in machine.gpus.iter_mut().zip(["CUDA0", "CUDA1"]) {
+                gpu.engine_name = Some(name.to_owned());
+            }
+            let setup = set_up(&chat_settings(""), &model("qwen3:8b"), &machine);
+            let setup = setup.expect("a setup").0;
+            let context = setup.plan.context_tokens / setup.plan.sequences;
+            assert!(context >= CONTEXT_TOKENS_ENOUGH, "{context}");
+            (setup.plan.sequences, setup.device(&machine).map(str::to_owned))
+        };
+        assert_eq!(set_up_on(24 * GB), (4, Some("CUDA0".to_owned())));
+        assert_eq!(set_up_on(12 * GB), (4, None));
     }
 
     #[test]
