@@ -136,10 +136,22 @@ impl MemoryBudget {
 
     /// Free bytes of each pool without the models that may be unloaded at some time. A pool that is missing is unknown.
     pub fn without_unpinned(&self, residents: &[Resident]) -> Bytes {
-        let may_leave = || residents.iter().filter(|one| one.kept_by() != KeptBy::Pinned);
+        let may_leave = residents.iter().filter(|one| one.kept_by() != KeptBy::Pinned);
+        self.without(residents, &may_leave.collect::<Vec<_>>())
+    }
+
+    /// Free bytes of each pool now, and after each model that is not in use has left, too: the longest unused first.
+    pub fn without_unused(&self, residents: &[Resident]) -> Vec<Bytes> {
+        let is_unused = |one: &&Resident| one.kept_by() == KeptBy::Nothing;
+        let mut leaving: Vec<&Resident> = residents.iter().filter(is_unused).collect();
+        leaving.sort_by_key(|one| Reverse(one.idle_for));
+        (0..=leaving.len()).map(|count| self.without(residents, &leaving[..count])).collect()
+    }
+
+    fn without(&self, residents: &[Resident], leaving: &[&Resident]) -> Bytes {
         let free = |pool| {
             let held = sum(pool, residents.iter());
-            Some((pool, self.free(pool, held, sum(pool, may_leave()))?))
+            Some((pool, self.free(pool, held, sum(pool, leaving.iter().copied()))?))
         };
         self.available.keys().copied().filter_map(free).collect()
     }

@@ -57,6 +57,14 @@ fn all_but_pinned_models_could_leave_each_pool() {
 }
 
 #[test]
+fn models_leave_one_after_the_other_the_longest_unused_first() {
+    let residents = [idle("new", 10, 1), answering("a", 20), idle("old", 40, 9), pinned("p", 80)];
+    assert_eq!(with(5, None).without_unused(&residents), [5, 45, 55].map(ram));
+    assert_eq!(with(500, Some(170)).without_unused(&residents), [20, 60, 70].map(ram));
+    assert_eq!(with(5, None).without_unused(&[]), [ram(5)]);
+}
+
+#[test]
 fn no_model_is_evicted_while_there_is_room() {
     let residents = [idle("a", 100, 10)];
     assert_eq!(with(500, None).answer(&ram(500), &residents), RoomDecision::Fits);

@@ -389,9 +389,10 @@ impl ModelMemory {
         self.memory.facts_for(&self.name, Some(estimated)).answer()
     }
 
-    /// Bytes of each pool that are free now.
-    pub(super) fn free(&self) -> Bytes {
-        self.memory.facts(&self.name).budget.available
+    /// See [`MemoryBudget::without_unused`].
+    pub(super) fn room_without_unused(&self) -> Vec<Bytes> {
+        let facts = self.memory.facts(&self.name);
+        facts.budget.without_unused(&facts.residents)
     }
 
     /// Bytes of each pool that are free, or could become free.

@@ -75,13 +75,18 @@ impl Places for RequestedPlace {
         })
     }
 
-    fn next_to_others(&self, free: &Bytes) -> Option<ChosenPlace> {
+    fn among_cards(&self, free: &Bytes) -> Option<ChosenPlace> {
+        if !self.has_several_cards() {
+            return None;
+        }
         let machine = self.machine_with(None, free);
+        if self.estimate(&self.setup, &machine)?.fits() {
+            return Some(self.first());
+        }
         let place = self.first_that_fits(&machine, &CardBytes::new())?;
         // With layers in system memory, the model would be slow for as long as it is loaded.
         let is_whole = place.0.offload_flags() == OffloadFlags::default();
-        let is_on_others = is_whole && place.0.layout != self.setup.layout;
-        is_on_others.then(|| self.elsewhere(&place, &self.lack(&machine)))
+        is_whole.then(|| self.elsewhere(&place, &self.lack(&machine)))
     }
 
     fn what_fits(&self, refused: Option<&CardRefusals>, room: &Bytes) -> Option<String> {

@@ -37,8 +37,9 @@ pub(super) trait Places: fmt::Debug + Send + Sync + 'static {
     /// The next place, given the bytes of each pool that the model could get. `None`: only the first one is left.
     fn next(&self, avoided: &AvoidedCards, room: &Bytes) -> Option<ChosenPlace>;
 
-    /// A place on other cards, given the free bytes of each pool. `None`: other models are unloaded for the first place.
-    fn next_to_others(&self, _free: &Bytes) -> Option<ChosenPlace> {
+    /// The first place, or else one with all layers on cards, given the free bytes of each pool. `None`: neither fits, or there
+    /// is no choice of cards.
+    fn among_cards(&self, _free: &Bytes) -> Option<ChosenPlace> {
         None
     }
 
@@ -148,8 +149,8 @@ impl<P: Places> Placing<P> {
         }
     }
 
-    /// The first place if it has room, or else the next one. Cards with room now come before a first place for which other models
-    /// must be unloaded. The state is not locked while drivers are asked.
+    /// The first place if it has room, or else the next one. With several cards, it is the place that has room after the fewest
+    /// models left, the longest unused first. The state is not locked while drivers are asked.
     fn best_place(&self) -> ChosenPlace {
         let refused = {
             let mut state = locked(&self.state);
@@ -160,12 +161,16 @@ impl<P: Places> Placing<P> {
         let is_resting = first.may_use_cards && !self.memory.may_use_cards();
         let avoided = AvoidedCards { is_resting, refused };
         if avoided.reason().is_none() {
-            match self.memory.answer_for(&first.needed) {
-                RoomDecision::Fits => return first,
-                RoomDecision::Evict(_) | RoomDecision::Wait { .. } => {
-                    return self.places.next_to_others(&self.memory.free()).unwrap_or(first);
-                }
-                RoomDecision::Refused(_) | RoomDecision::TooLarge { .. } => (),
+            let answer = self.memory.answer_for(&first.needed);
+            if answer == RoomDecision::Fits {
+                return first;
+            }
+            let mut rooms = self.memory.room_without_unused().into_iter();
+            if let Some(place) = rooms.find_map(|free| self.places.among_cards(&free)) {
+                return place;
+            }
+            if matches!(answer, RoomDecision::Evict(_) | RoomDecision::Wait { .. }) {
+                return first;
             }
         }
         self.places.next(&avoided, &self.memory.room()).unwrap_or(first)

@@ -1,10 +1,14 @@
 //! Places of a known model on a machine with one card of 24 GB. The tests choose what is free there.
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::Duration;
 
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use hob_core::machine::{Gpu, Memory as SystemMemory};
-use hob_core::scripted::ScriptedLifecycle;
-use hob_core::{MemoryBroker, ModelLifecycle, locked};
+use hob_core::{
+    KeepAlive, MemoryBroker, MemoryUse, ModelError, ModelLifecycle, ModelState, locked,
+};
 use hob_engines::chat::{CardUse, EngineDevice};
 use hob_engines::supervisor::{Placer, WorkerCommand};
 use hob_engines::worker::protocol::DeviceShortage;
@@ -149,13 +153,17 @@ fn a_second_card_without_room_gets_less_and_the_first_one_has_no_limit() {
 }
 
 /// Two equal cards of which hob knows the engine's names.
-fn with_two_cards() -> Desk {
+fn two_cards() -> Machine {
     let mut machine = profile::builtin("rtx-4090").expect("a profile").machine;
     machine.gpus.push(machine.gpus[0].clone());
     for (gpu, name) in machine.gpus.iter_mut().zip(["CUDA0", "CUDA1"]) {
         gpu.engine_name = Some(name.to_owned());
     }
-    let desk = Desk::new("context_tokens = 4096", machine);
+    machine
+}
+
+fn with_two_cards() -> Desk {
+    let desk = Desk::new("context_tokens = 4096", two_cards());
     locked(&desk.free).insert(Pool::Vram(1), 20 * GB);
     desk
 }
@@ -179,15 +187,58 @@ fn a_model_that_is_faster_on_one_of_two_cards_is_loaded_there_and_on_the_other_o
     assert!(note.starts_with("CUDA0 (a card) had no room for "), "{note}");
 }
 
+/// A loaded model that was last used this many seconds ago.
+struct Unused(u64);
+
+impl ModelLifecycle for Unused {
+    fn state(&self) -> ModelState {
+        ModelState::Ready
+    }
+
+    fn load(&self) -> BoxFuture<'_, Result<(), ModelError>> {
+        async { Ok(()) }.boxed()
+    }
+
+    fn unload(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn idle_for(&self) -> Option<Duration> {
+        Some(Duration::from_secs(self.0))
+    }
+
+    fn keep_alive(&self, _time: KeepAlive) {}
+
+    fn memory_use(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+}
+
+impl Desk {
+    /// Another model has 18 GB of a card, and leaves 2 GB. It is loaded until the result is dropped.
+    fn holds(&self, card: usize, seconds_unused: u64) -> Arc<dyn ModelLifecycle> {
+        let estimated = Bytes::from([(Pool::Vram(card), 18 * GB)]);
+        let need = Need { estimated, is_pinned: false };
+        let lifecycle = Arc::new(Unused(seconds_unused)) as Arc<dyn ModelLifecycle>;
+        self.memory.of_model(&format!("of card {card}"), need).taken_by(&lifecycle);
+        locked(&self.free).insert(Pool::Vram(card), 2 * GB);
+        lifecycle
+    }
+}
+
+#[test]
+fn a_model_takes_the_full_card_whose_model_was_unused_for_longer() {
+    for (seconds, card) in [([1, 9], "CUDA1"), ([9, 1], "CUDA0"), ([0, 9], "CUDA1")] {
+        let desk = with_two_cards();
+        let _loaded = [0, 1].map(|card| desk.holds(card, seconds[card]));
+        assert_eq!(desk.next().0, ["--device", card], "{seconds:?}");
+    }
+}
+
 #[test]
 fn a_model_takes_a_free_card_before_another_model_is_unloaded_for_it() {
     let desk = with_two_cards();
-    let estimated = Bytes::from([(Pool::Vram(0), 18 * GB)]);
-    let other = desk.memory.of_model("other", Need { estimated, is_pinned: false });
-    let lifecycle = Arc::new(ScriptedLifecycle::default()) as Arc<dyn ModelLifecycle>;
-    other.taken_by(&lifecycle);
-    drop(lifecycle.load());
-    desk.frees(2 * GB);
+    let _loaded = desk.holds(0, 9);
     let (flags, note) = desk.next();
     assert_eq!(flags, ["--device", "CUDA1"]);
     assert!(note.contains(" MB of GPU 0, and 2000 MB are free there: "), "{note}");
