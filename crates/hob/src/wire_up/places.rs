@@ -170,7 +170,8 @@ impl RequestedPlace {
             // Otherwise the engine has buffers on cards for long prompts, which the prediction leaves out.
             flags.push(NO_CARDS.to_owned());
         }
-        if let Some(name) = setup.device(&self.machine) {
+        // Settings that name the layers leave the cards to the engine.
+        if let Some(name) = setup.device(&self.machine).filter(|_| !self.is_configured) {
             flags.extend(["--device".to_owned(), name.to_owned()]);
         }
         let on_cards = bytes_on_cards(expected);

@@ -236,6 +236,12 @@ fn a_model_takes_the_full_card_whose_model_was_unused_for_longer() {
 }
 
 #[test]
+fn a_number_of_layers_in_the_settings_chooses_no_card() {
+    let desk = Desk::new("context_tokens = 4096\ngpu_layers = 1", two_cards());
+    assert_eq!(desk.next().0, ["--gpu-layers", "1"]);
+}
+
+#[test]
 fn a_model_takes_a_free_card_before_another_model_is_unloaded_for_it() {
     let desk = with_two_cards();
     let _loaded = desk.holds(0, 9);
