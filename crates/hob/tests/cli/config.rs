@@ -256,12 +256,15 @@ fn every_kind_of_model_may_be_named_by_any_of_its_names() {
     let digest = "0123456789abcdef".repeat(4);
     std::fs::create_dir(user.path("work/teams")).expect("a folder");
     user.write("teams/builders.toml", crate::team::TEAM);
-    user.configure(&format!(
-            "[speech]\nmodel = \"me/kokoro-4bit\"\n[alias.ears]\nto = [\"whisper-base\"]\n\
-             [alias.voice]\nto = [\"kokoro\", \"me/kokoro-4bit\"]\n[alias.small]\nto = [\"smollm2:135m\"]\n\
-             [keys.k]\nsecret = \"sha256:{digest}\"\n\
-             aliases = [\"whisper-base\", \"smollm2:135m\", \"builders\"]\n"
-        ));
+    let speech = "[speech]\nmodel = \"me/kokoro-4bit\"\n";
+    let aliases = "[alias.ears]\nto = [\"whisper-base\"]\n\
+                   [alias.voice]\nto = [\"kokoro\", \"me/kokoro-4bit\"]\n\
+                   [alias.small]\nto = [\"smollm2:135m\"]\n";
+    let key = format!(
+        "[keys.k]\nsecret = \"sha256:{digest}\"\n\
+         aliases = [\"whisper-base\", \"smollm2:135m\", \"builders\"]\n"
+    );
+    user.configure(&format!("{speech}{aliases}{key}"));
     user.hob("config check").assert().success();
     // An alias may replace a model that is not stored.
     user.configure(
