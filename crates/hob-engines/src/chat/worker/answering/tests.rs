@@ -246,6 +246,11 @@ fn an_answer_that_goes_round_in_circles_is_ended_unless_it_has_a_limit() {
     let answer = answer_to(guarded, &wish);
     assert_eq!((answer.end, answer.tokens.0), (Some(FinishReason::Length), 522));
     assert_eq!(answer_to(plan(4000), &wish).tokens.0, 4000);
+    // An item counts as 18 tokens: six items, 15 tokens and 1,844 worn ones are 109 items and "110. hum".
+    let list: String = (1..=200).map(|item| format!("{item}. humble = humble\n")).collect();
+    let guarded = AnswerPlan { repetition: Some(Repetition::default()), ..plan(9000) };
+    let answer = answer_to(guarded, &list);
+    assert_eq!((answer.end, answer.tokens.0), (Some(FinishReason::Length), 2_189));
 }
 
 #[test]
