@@ -14,6 +14,7 @@ pub mod quantize;
 pub mod speech;
 pub mod supervisor;
 #[cfg(test)]
+#[path = "../tests/support/test_home.rs"]
 mod test_home;
 pub mod timing;
 pub mod transcription;

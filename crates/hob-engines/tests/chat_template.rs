@@ -1,6 +1,6 @@
 //! Malicious chat templates. Each test copies the real SmolLM2 of the test home and replaces only its template.
 
-#[path = "../src/test_home.rs"]
+#[path = "support/test_home.rs"]
 mod test_home;
 
 use std::path::{Path, PathBuf};

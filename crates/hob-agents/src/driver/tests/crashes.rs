@@ -98,7 +98,7 @@ async fn driven_until(
     (crash, at): (Crash, usize),
     save: &Arc<Save>,
 ) -> (io::Result<TeamRunStatus>, usize) {
-    // Of another machine, so that delegates work at the same time.
+    // The models are on another machine, so that delegates work at the same time.
     let models = Scripted { is_remote: true, ..scripted(SCRIPT) };
     let tools: [Arc<dyn AgentTool>; 1] = [Arc::clone(save) as _];
     let steps = Steps { count: 0, on_disk: state.clone(), waiting: Vec::new() };
