@@ -14,5 +14,5 @@ pub use event::{
 pub use item::{ItemBody, ItemContent, ItemStatus, RealtimeItem};
 pub use settings::{
     Eagerness, InputTranscription, NoiseReduction, OutputModality, PromptTruncation,
-    RealtimeSettings, SessionKind, SilenceDetection, SoundEncoding, TurnDetection,
+    RealtimeSettings, SessionKind, SoundEncoding, TurnDetection, TurnDetector,
 };

@@ -1,5 +1,5 @@
 //! The settings of a session. A session starts with the defaults, and the client changes them.
-//! The types have no absent fields: `hob-wire` merges a client's change into the settings in force.
+//! They are always complete: a client's change names a few of them, and `hob-wire` merges it into the settings in force.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub struct RealtimeSettings {
     pub output: OutputModality,
     pub input_encoding: SoundEncoding,
     pub noise_reduction: Option<NoiseReduction>,
-    /// Whether and how the client gets the text of its speech. A session transcribes speech also without it, because chat
-    /// models read text. The client of a transcription session gets the text also without it.
+    /// Whether and how the client gets the text of its speech. `None`: a conversation transcribes for itself, because chat
+    /// models read text; a transcription session sends the text to the client anyway.
     pub transcription: Option<InputTranscription>,
     /// `None`: the client says when a turn ends.
     pub turn_detection: Option<TurnDetection>,
@@ -78,11 +78,11 @@ impl Default for RealtimeSettings {
     }
 }
 
-/// OpenAI's values.
+/// OpenAI's values. Only `resumes_response` is hob's own setting.
 impl Default for TurnDetection {
     fn default() -> TurnDetection {
         TurnDetection {
-            detector: SilenceDetection::Server {
+            detector: TurnDetector::Server {
                 threshold: 0.5,
                 prefix_padding: Duration::from_millis(300),
                 silence: Duration::from_millis(500),
@@ -188,7 +188,7 @@ pub struct InputTranscription {
 /// How the server finds the end of a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TurnDetection {
-    pub detector: SilenceDetection,
+    pub detector: TurnDetector,
     /// The end of a turn starts a response.
     pub creates_response: bool,
     /// Speech of the user ends the running response.
@@ -197,12 +197,12 @@ pub struct TurnDetection {
     pub resumes_response: bool,
 }
 
-/// What ends a turn.
+/// What ends a turn: OpenAI's `server_vad` or `semantic_vad`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum SilenceDetection {
+pub enum TurnDetector {
     /// A silence of fixed length.
     Server {
-        /// Speech is more likely than this: 0 to 1.
+        /// Sound counts as speech if the voice detector's probability is at least this: 0 to 1.
         threshold: f32,
         /// Sound that is kept before the first speech.
         prefix_padding: Duration,

@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use hob_core::realtime::{
-    OutputModality, RealtimeEvent, RealtimeItem, ResponseStatus, SessionKind, SilenceDetection,
-    StoppedBy,
+    OutputModality, RealtimeEvent, RealtimeItem, ResponseStatus, SessionKind, StoppedBy,
+    TurnDetector,
 };
 use hob_core::{Chat, ChatEvent, ChatRequest, ModelError, Task};
 
@@ -166,7 +166,7 @@ impl VoiceSession {
             return;
         }
         let detector = self.settings().turn_detection.map(|detection| detection.detector);
-        let judges_turn = matches!(detector, Some(SilenceDetection::Semantic { .. }));
+        let judges_turn = matches!(detector, Some(TurnDetector::Semantic { .. }));
         let request = self.request_for(&turn.transcript, turn.transcript.text().to_owned());
         let request = ChatRequest { judges_turn, ..request };
         let (stream, model) = (self.outbox.new_stream(), self.settings().model.clone());
@@ -357,10 +357,8 @@ impl VoiceSession {
 
     fn idle_timeout(&self) -> Option<Duration> {
         match (self.settings().kind, self.settings().turn_detection?.detector) {
-            (SessionKind::Conversation, SilenceDetection::Server { idle_timeout, .. }) => {
-                idle_timeout
-            }
-            (SessionKind::Transcription, _) | (_, SilenceDetection::Semantic { .. }) => None,
+            (SessionKind::Conversation, TurnDetector::Server { idle_timeout, .. }) => idle_timeout,
+            (SessionKind::Transcription, _) | (_, TurnDetector::Semantic { .. }) => None,
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hob_core::realtime::{
     ItemPlace, ItemStatus, RealtimeCommand, RealtimeEvent, RealtimeFault, RealtimeItem,
-    RealtimeSettings, ResponseInput, ResponseOptions, ResponseStatus, SessionKind,
-    SilenceDetection, StoppedBy,
+    RealtimeSettings, ResponseInput, ResponseOptions, ResponseStatus, SessionKind, StoppedBy,
+    TurnDetector,
 };
 
 use super::VoiceSession;
@@ -89,8 +89,7 @@ impl VoiceSession {
 
     fn check_detector(&self, settings: &RealtimeSettings) -> Result<(), RealtimeFault> {
         let detector = settings.turn_detection.map(|detection| detection.detector);
-        if matches!(detector, Some(SilenceDetection::Semantic { .. })) && !self.options.judges_turns
-        {
+        if matches!(detector, Some(TurnDetector::Semantic { .. })) && !self.options.judges_turns {
             let message = "semantic_vad needs the turn model, which this server has not loaded";
             let param = Some("session.audio.input.turn_detection.type");
             return Err(invalid("turn_model_missing", message, param));

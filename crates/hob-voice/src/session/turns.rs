@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hob_core::chat::Role;
 use hob_core::realtime::{
     ItemBody, ItemContent, ItemStatus, RealtimeEvent, RealtimeFault, RealtimeItem, ResponseStatus,
-    SessionKind, SilenceDetection, StoppedBy, TurnDetection,
+    SessionKind, StoppedBy, TurnDetection, TurnDetector,
 };
 use hob_core::{ModelError, Sound, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
@@ -487,8 +487,8 @@ fn end_sound(transcript: &mut TurnTranscript, outbox: &mut Outbox) {
 
 fn rules(detection: TurnDetection, takes_short: bool) -> EndpointRules {
     let (threshold, silence) = match detection.detector {
-        SilenceDetection::Server { threshold, silence, .. } => (threshold, silence),
-        SilenceDetection::Semantic { eagerness } => (SEMANTIC_THRESHOLD, eagerness.silence_max()),
+        TurnDetector::Server { threshold, silence, .. } => (threshold, silence),
+        TurnDetector::Semantic { eagerness } => (SEMANTIC_THRESHOLD, eagerness.silence_max()),
     };
     EndpointRules { threshold, silence, takes_short }
 }
@@ -497,8 +497,8 @@ fn rules(detection: TurnDetection, takes_short: bool) -> EndpointRules {
 /// and it hears a pause as soon as the session does.
 fn prefix(detection: TurnDetection) -> usize {
     let prefix = match detection.detector {
-        SilenceDetection::Server { prefix_padding, .. } => prefix_padding,
-        SilenceDetection::Semantic { .. } => SEMANTIC_PREFIX,
+        TurnDetector::Server { prefix_padding, .. } => prefix_padding,
+        TurnDetector::Semantic { .. } => SEMANTIC_PREFIX,
     };
     samples_in(prefix.min(PREFIX_MAX)).next_multiple_of(VOICE_FRAME_SAMPLES)
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use hob_core::realtime::{SilenceDetection, TurnDetection};
+use hob_core::realtime::{TurnDetection, TurnDetector};
 
 use super::{VoiceSession, samples_in};
 use crate::interface::SessionEffect;
@@ -113,7 +113,7 @@ impl VoiceSession {
 
     fn objection(&self) -> Option<Objection> {
         let detector = self.settings().turn_detection?.detector;
-        let SilenceDetection::Semantic { eagerness } = detector else { return None };
+        let TurnDetector::Semantic { eagerness } = detector else { return None };
         let turn = self.turn.as_ref()?;
         let (transcript, language) = (&turn.transcript, self.spoken_language());
         // Without an answer on its way, a wait would only cost time.
@@ -153,7 +153,7 @@ impl VoiceSession {
         let Some(turn) = self.turn.as_mut() else {
             return;
         };
-        if let SilenceDetection::Semantic { .. } = detection.detector {
+        if let TurnDetector::Semantic { .. } = detection.detector {
             let question = self.outbox.new_stream();
             turn.verdict =
                 Verdict { question: Some(question), complete_above, ..Verdict::default() };

@@ -7,7 +7,7 @@ use hob_core::Speed;
 use hob_core::chat::{Effort, Thinking};
 use hob_core::realtime::{
     Eagerness, InputTranscription, NoiseReduction, OutputModality, PromptTruncation,
-    RealtimeSettings, SessionKind, SilenceDetection, SoundEncoding, TurnDetection,
+    RealtimeSettings, SessionKind, SoundEncoding, TurnDetection, TurnDetector,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -427,13 +427,13 @@ fn transcription_of(set: &InputTranscription) -> TranscriptionField {
 fn turn_detection(sent: TurnField) -> TurnDetection {
     let ms = |ms: u32| Duration::from_millis(ms.into());
     let detector = match sent.r#type.unwrap_or_default() {
-        TurnType::ServerVad => SilenceDetection::Server {
+        TurnType::ServerVad => TurnDetector::Server {
             threshold: sent.threshold.unwrap_or(0.5),
             prefix_padding: ms(sent.prefix_padding_ms.unwrap_or(300)),
             silence: ms(sent.silence_duration_ms.unwrap_or(500)),
             idle_timeout: sent.idle_timeout_ms.map(ms),
         },
-        TurnType::SemanticVad => SilenceDetection::Semantic {
+        TurnType::SemanticVad => TurnDetector::Semantic {
             eagerness: sent.eagerness.map(|Word(eagerness)| eagerness).unwrap_or_default(),
         },
     };
@@ -454,17 +454,15 @@ fn turn_of(set: &TurnDetection) -> TurnField {
         ..TurnField::default()
     };
     match set.detector {
-        SilenceDetection::Server { threshold, prefix_padding, silence, idle_timeout } => {
-            TurnField {
-                r#type: Some(TurnType::ServerVad),
-                threshold: Some(threshold),
-                prefix_padding_ms: ms(prefix_padding),
-                silence_duration_ms: ms(silence),
-                idle_timeout_ms: idle_timeout.and_then(ms),
-                ..field
-            }
-        }
-        SilenceDetection::Semantic { eagerness } => TurnField {
+        TurnDetector::Server { threshold, prefix_padding, silence, idle_timeout } => TurnField {
+            r#type: Some(TurnType::ServerVad),
+            threshold: Some(threshold),
+            prefix_padding_ms: ms(prefix_padding),
+            silence_duration_ms: ms(silence),
+            idle_timeout_ms: idle_timeout.and_then(ms),
+            ..field
+        },
+        TurnDetector::Semantic { eagerness } => TurnField {
             r#type: Some(TurnType::SemanticVad),
             eagerness: Some(Word(eagerness)),
             ..field

@@ -8,8 +8,8 @@ use hob_core::chat::{Role, Tool, ToolChoice};
 use hob_core::realtime::{
     Eagerness, InputTranscription, ItemBody, ItemContent, ItemPlace, ItemStatus, NoiseReduction,
     OutputModality, PromptTruncation, RealtimeCommand, RealtimeFault, RealtimeItem,
-    RealtimeSettings, ResponseInput, ResponseOptions, SessionKind, SilenceDetection, SoundEncoding,
-    TurnDetection,
+    RealtimeSettings, ResponseInput, ResponseOptions, SessionKind, SoundEncoding, TurnDetection,
+    TurnDetector,
 };
 use hob_core::{JsonText, Speed};
 
@@ -40,7 +40,7 @@ fn ga(session: &str) -> RealtimeSettings {
 }
 
 /// A detector whose turns start, interrupt and resume nothing.
-fn passive(detector: SilenceDetection) -> TurnDetection {
+fn passive(detector: TurnDetector) -> TurnDetection {
     TurnDetection {
         detector,
         creates_response: false,
@@ -51,7 +51,7 @@ fn passive(detector: SilenceDetection) -> TurnDetection {
 
 /// A detector of fixed silence, in milliseconds.
 fn silence(silence_ms: u64, idle_timeout: Option<Duration>) -> TurnDetection {
-    passive(SilenceDetection::Server {
+    passive(TurnDetector::Server {
         threshold: 0.25,
         prefix_padding: Duration::from_millis(100),
         silence: Duration::from_millis(silence_ms),
@@ -191,7 +191,7 @@ fn another_turn_detection_keeps_what_both_have() {
         &unusual(),
         r#"{"audio":{"input":{"turn_detection":{"type":"semantic_vad","eagerness":"high"}}}}"#,
     );
-    let expected = passive(SilenceDetection::Semantic { eagerness: Eagerness::High });
+    let expected = passive(TurnDetector::Semantic { eagerness: Eagerness::High });
     assert_eq!(settings.turn_detection, Some(expected));
 }
 

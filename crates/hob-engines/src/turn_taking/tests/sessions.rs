@@ -3,9 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use hob_core::realtime::{
-    Eagerness, RealtimeEvent, RealtimeSettings, SilenceDetection, TurnDetection,
-};
+use hob_core::realtime::{Eagerness, RealtimeEvent, RealtimeSettings, TurnDetection, TurnDetector};
 use hob_core::{ChatEvent, TranscriptEvent, TranscriptSummary};
 use hob_voice::{SessionEffect, SessionInput, SessionOptions, VoiceSession};
 
@@ -138,7 +136,7 @@ impl Answers<'_> {
 }
 
 fn options() -> SessionOptions {
-    let detector = SilenceDetection::Semantic { eagerness: Eagerness::Auto };
+    let detector = TurnDetector::Semantic { eagerness: Eagerness::Auto };
     let turn_detection = Some(TurnDetection { detector, ..TurnDetection::default() });
     let settings = RealtimeSettings { turn_detection, ..RealtimeSettings::default() };
     SessionOptions { settings, client_cancels_echo: true, judges_turns: true }

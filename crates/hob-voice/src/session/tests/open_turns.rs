@@ -1,7 +1,7 @@
 //! Turns of `semantic_vad` that sound complete while their words say that more must follow.
 //! The turn model is asked after 4 silent frames, and a complete sentence ends after 8 (256 ms).
 
-use hob_core::realtime::{Eagerness, OutputModality, SessionKind, SilenceDetection, TurnDetection};
+use hob_core::realtime::{Eagerness, OutputModality, SessionKind, TurnDetection, TurnDetector};
 use hob_core::{ChatEvent, ModelError, TranscriptEvent, TranscriptSummary};
 
 use super::Script;
@@ -60,7 +60,7 @@ impl Script {
 
 fn eager(eagerness: Eagerness) -> impl FnOnce(&mut SessionOptions) {
     move |options: &mut SessionOptions| {
-        let detector = SilenceDetection::Semantic { eagerness };
+        let detector = TurnDetector::Semantic { eagerness };
         let detection = TurnDetection { detector, ..TurnDetection::default() };
         options.settings.turn_detection = Some(detection);
     }

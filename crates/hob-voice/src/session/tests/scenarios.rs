@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hob_core::chat::Role;
 use hob_core::realtime::{
     Eagerness, ItemBody, ItemContent, ItemPlace, ItemStatus, RealtimeCommand, RealtimeItem,
-    RealtimeSettings, ResponseOptions, SessionKind, SilenceDetection, TurnDetection,
+    RealtimeSettings, ResponseOptions, SessionKind, TurnDetection, TurnDetector,
 };
 use hob_core::{ChatEvent, ModelError, SpeechEvent, Speed, TranscriptEvent, VOICE_FRAME_SAMPLES};
 
@@ -19,7 +19,7 @@ pub(super) fn manual(options: &mut SessionOptions) {
 }
 
 pub(super) fn semantic(options: &mut SessionOptions) {
-    let detector = SilenceDetection::Semantic { eagerness: Eagerness::High };
+    let detector = TurnDetector::Semantic { eagerness: Eagerness::High };
     options.settings.turn_detection = Some(TurnDetection { detector, ..TurnDetection::default() });
 }
 
@@ -499,7 +499,7 @@ fn the_voice_is_fixed_after_the_first_sound() {
 
 pub(super) fn idle_after_5_s(options: &mut SessionOptions) {
     let detection = options.settings.turn_detection.as_mut().unwrap();
-    if let SilenceDetection::Server { idle_timeout, .. } = &mut detection.detector {
+    if let TurnDetector::Server { idle_timeout, .. } = &mut detection.detector {
         *idle_timeout = Some(Duration::from_secs(5));
     }
 }
