@@ -32,20 +32,20 @@ pub fn openai_voices() -> Vec<Voice> {
         id: theirs.to_owned(),
         name: theirs[..1].to_ascii_uppercase() + &theirs[1..],
         language: Language::AmericanEnglish,
+        // The second letter of Kokoro's names is the gender.
         gender: if ours.as_bytes()[1] == b'm' { Gender::Male } else { Gender::Female },
     };
     VOICES.into_iter().map(voice).collect()
 }
 
-/// Finds the voice of a name. If one of the two is OpenAI's name and the other hob's, finds the similar voice.
-/// None: no voice here has such a name.
+/// Finds the voice with this name. Without one, finds the voice that `VOICES` pairs with the name.
 pub fn voice_among<'a>(voices: &'a [Voice], name: &str) -> Option<&'a str> {
     let find = |id: &str| voices.iter().find(|voice| voice.id == id).map(|voice| voice.id.as_str());
     let theirs = || VOICES.iter().find(|(_, ours)| *ours == name).map(|(theirs, _)| *theirs);
     find(name).or_else(|| find(local_voice(name)?)).or_else(|| find(theirs()?))
 }
 
-/// The name that a voice has here, and a blend with such names. A name that is unknown here stays.
+/// Translates the name of a voice, or each name in a blend, to the one among `voices`. A name that is unknown here stays.
 pub fn own_voice(voices: &[Voice], name: &str) -> String {
     let own = |name: &str| voice_among(voices, name).unwrap_or(name).to_owned();
     let is_known = voice_among(voices, name).is_some();
@@ -55,14 +55,15 @@ pub fn own_voice(voices: &[Voice], name: &str) -> String {
     }
 }
 
-/// Whether a name means "the speech model that you have": one of OpenAI's, dated ones too.
+/// Whether a name means "the speech model that you have": one of OpenAI's, or a variant of one.
 pub fn is_default_speech_model(name: &str) -> bool {
-    ["tts-1", "gpt-4o-mini-tts"].iter().any(|base| is_dated(name, base))
+    ["tts-1", "gpt-4o-mini-tts"].iter().any(|base| is_variant(name, base))
 }
 
-/// Hob's name for the model that other servers offer under this one: Kokoro has many.
+/// hob's name of a speech model that other servers call `name`. Kokoro has many names.
 pub fn local_speech_model(name: &str) -> Option<&'static str> {
-    const KOKORO: [&str; 6] = [
+    const KOKORO: [&str; 7] = [
+        "kokoro",
         "kokoro_v1",
         "kokoro_v1_0",
         "kokoro-v1",
@@ -73,14 +74,14 @@ pub fn local_speech_model(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     // The owner of a repository does not change which model it is.
     let model = lower.rsplit('/').next().unwrap_or(&lower);
-    (model == "kokoro" || KOKORO.contains(&model)).then_some("kokoro")
+    KOKORO.contains(&model).then_some("kokoro")
 }
 
 /// Whether a name means "the chat model that you have", where a realtime session names its model.
 pub fn is_default_realtime_model(name: &str) -> bool {
     const BASES: [&str; 4] =
         ["gpt-realtime", "gpt-4o-realtime-preview", "gpt-4o-mini-realtime-preview", "gpt-audio"];
-    BASES.iter().any(|base| is_dated(name, base))
+    BASES.iter().any(|base| is_variant(name, base))
 }
 
 /// Whether a name means "the transcription model that you have".
@@ -93,10 +94,11 @@ pub fn is_default_transcript_model(name: &str) -> bool {
         "gpt-live-transcribe",
         "gpt-realtime-whisper",
     ];
-    BASES.iter().any(|base| is_dated(name, base))
+    BASES.iter().any(|base| is_variant(name, base))
 }
 
-fn is_dated(name: &str, base: &str) -> bool {
+/// Whether a name is `base`, or `base` with a date or a variant: `tts-1-1106`, `tts-1-hd`.
+fn is_variant(name: &str, base: &str) -> bool {
     name.strip_prefix(base).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 

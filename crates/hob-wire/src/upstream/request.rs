@@ -10,7 +10,7 @@ use hob_core::{ChatRequest, JsonText, KeepAlive};
 use serde_json::{Map, Value, json};
 
 pub(super) use partial::with_partial;
-use partial::{go_on, to_continue};
+use partial::{add_partial, take_last_answer};
 pub(super) use talk::{REASONING, tool};
 use talk::{remove_reasoning, remove_strict, repeat_reasoning, sign_calls, talk};
 use thinking::{Switches, is_first_qwen3, say_no_thinking};
@@ -80,10 +80,10 @@ pub fn upstream_request(
             talk(conversation, &mut body);
             let partial = match &request.partial {
                 Some(partial) => Some(partial.as_str()),
-                None => to_continue(conversation, dialect, &mut body),
+                None => take_last_answer(conversation, dialect, &mut body),
             };
             if let Some(partial) = partial {
-                go_on(partial, dialect, &mut body)?;
+                add_partial(partial, dialect, &mut body)?;
             }
             think(request, conversation, dialect, &mut body);
             let is_switched_by_text = dialect == UpstreamDialect::OpenAi && is_first_qwen3(model);

@@ -1,5 +1,5 @@
-//! An answer that broke off, handed back so that its server goes on with it: as the conversation's last
-//! message, in most dialects, and in some with a word that says so.
+//! An answer that broke off, sent back so that its server continues it: in most dialects as the conversation's last
+//! message, in some with a field that asks for it.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::talk::message;
 use super::{UnsupportedField, UpstreamDialect};
 
-/// The conversation, and what was said of its answer as its last message.
+/// The conversation, with the begun answer as its last message.
 pub(in crate::upstream) fn with_partial<'a>(
     messages: &'a [Message],
     request: &ChatRequest,
@@ -19,10 +19,11 @@ pub(in crate::upstream) fn with_partial<'a>(
     Cow::Owned(messages.iter().cloned().chain([partial_message(partial)]).collect())
 }
 
-/// llama-server and most servers behind OpenRouter continue a last message of the assistant. vLLM and SGLang
-/// close it unless a field says otherwise, and then reject the field that opens a new one. tabbyAPI takes the
-/// beginning of the answer in a field of its own. All other servers start a new turn.
-pub(super) fn go_on(
+/// Adds the begun answer to a body. llama-server and most servers behind OpenRouter continue a last message
+/// of the assistant. vLLM and SGLang close it unless a field says otherwise, and then reject the field that
+/// opens a new one. tabbyAPI takes the beginning of the answer in a field of its own. All other servers
+/// start a new turn.
+pub(super) fn add_partial(
     partial: &str,
     dialect: UpstreamDialect,
     body: &mut Map<String, Value>,
@@ -50,9 +51,10 @@ pub(super) fn go_on(
     Ok(())
 }
 
-/// The text of a last message of the assistant's, taken out of the body, for the servers that continue it only
-/// when they are asked to ([`go_on`]). Others continue it by themselves, or never do.
-pub(super) fn to_continue<'a>(
+/// Takes a last message of the assistant's out of the body and returns its text, for the servers that continue it only
+/// when they are asked to ([`add_partial`]). Others continue it by themselves, or never do. A message that is the only one
+/// stays, because no conversation may be empty.
+pub(super) fn take_last_answer<'a>(
     conversation: &'a Conversation,
     dialect: UpstreamDialect,
     body: &mut Map<String, Value>,
