@@ -159,7 +159,7 @@ impl MockExchange<'_> {
             tokens,
             prompt_tokens,
             cached_tokens: cached,
-            thinks: !request.turns_off(self.script.switch),
+            thinks: !request.turns_thinking_off(self.script.switch),
             others: slot.others,
             is_first: slot.is_first,
         };

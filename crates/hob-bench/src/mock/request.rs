@@ -69,7 +69,7 @@ fn form(boundary: &str, body: &[u8]) -> Value {
         let Some((head, text)) = part.split_once("\r\n\r\n") else { continue };
         let name = head.split_once("name=\"").and_then(|(_, rest)| rest.split('"').next());
         if let Some(name) = name.filter(|_| !head.contains("filename=")) {
-            let text = text.trim_end_matches("\r\n");
+            let text = text.strip_suffix("\r\n").unwrap_or(text);
             let value = if text == "true" { Value::Bool(true) } else { Value::from(text) };
             fields.insert(name.to_owned(), value);
         }
@@ -124,7 +124,7 @@ impl MockRequest {
         texts.chain(prompts).flat_map(str::split_whitespace).map(number).collect()
     }
 
-    pub(super) fn turns_off(&self, switch: Option<ThinkingSwitch>) -> bool {
+    pub(super) fn turns_thinking_off(&self, switch: Option<ThinkingSwitch>) -> bool {
         let body = &self.body;
         match switch {
             Some(ThinkingSwitch::ReasoningEffort) => body["reasoning_effort"] == "none",
@@ -179,10 +179,10 @@ mod tests {
         );
         assert_eq!(parts.words().len(), 3);
         let off = [ThinkingSwitch::ReasoningEffort, ThinkingSwitch::NoThink]
-            .map(|switch| read.turns_off(Some(switch)));
+            .map(|switch| read.turns_thinking_off(Some(switch)));
         assert_eq!(off, [true, true]);
         let on = [Some(ThinkingSwitch::Think), Some(ThinkingSwitch::EnableThinking), None];
-        assert_eq!(on.map(|switch| read.turns_off(switch)), [false; 3]);
+        assert_eq!(on.map(|switch| read.turns_thinking_off(switch)), [false; 3]);
     }
 
     #[test]
@@ -193,10 +193,12 @@ mod tests {
         let body = [
             part("name=\"model\"", "m"),
             part("name=\"stream\"", "true"),
+            part("name=\"prompt\"", "two lines\r\n"),
             part("name=\"file\"; filename=\"a.wav\"", "RIFF"),
             "--x--\r\n".to_owned(),
         ];
-        let expected = serde_json::json!({ "model": "m", "stream": true });
+        let expected =
+            serde_json::json!({ "model": "m", "stream": true, "prompt": "two lines\r\n" });
         assert_eq!(form("x", body.concat().as_bytes()), expected);
     }
 
