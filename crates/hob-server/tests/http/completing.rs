@@ -1,11 +1,11 @@
-//! Completions and embeddings. Their texts are never logged.
+//! Completions and embeddings. The last test shows that no text of a chat request is logged.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hob_core::chat::{ChatCard, EmbedInput, Prompt, TokenLogprob, TokenText};
+use hob_core::ChatEvent;
+use hob_core::chat::{ChatCard, Prompt, TokenLogprob, TokenText};
 use hob_core::scripted::ScriptedChat;
-use hob_core::{ChatEvent, EmbedRequest};
 use hob_server::ServerOptions;
 use serde_json::{Value, json};
 
@@ -43,9 +43,9 @@ async fn each_prompt_has_its_answers() {
     assert_eq!(asked, [one("1", 5), one("1", 6), one("2", 5), one("2", 6)]);
 }
 
-/// An alias of such models does so, too.
+/// `text_offset` has one value for each token. With `echo`, the text begins with the prompt.
 #[tokio::test]
-async fn the_first_token_is_the_prompts_where_the_model_scores_prompts() {
+async fn the_tokens_of_the_prompt_come_first_only_if_the_model_scores_prompts() {
     let token = |text: &str| TokenLogprob {
         token: TokenText(text.as_bytes().to_vec()),
         logprob: -0.5,
@@ -137,14 +137,6 @@ async fn vectors_are_not_waited_for_forever() {
     assert_eq!(server.in_flight(), 0);
 }
 
-#[test]
-fn an_embed_request_prints_lengths() {
-    let inputs = vec![EmbedInput::Text("a secret".to_owned())];
-    assert!(
-        !format!("{:?}", EmbedRequest { inputs, ..EmbedRequest::default() }).contains("secret")
-    );
-}
-
 #[tokio::test]
 async fn conversations_are_logged_without_a_word_of_them() {
     let log = Log::default();
@@ -155,6 +147,7 @@ async fn conversations_are_logged_without_a_word_of_them() {
     let headers = "Content-Type: application/json\r\nX-Hob-Agent: coder\r\n";
     let by_agent = post_with("/v1/chat/completions", headers, body);
     assert_eq!(server.ask(by_agent).await.status(), 200);
+    // The script has one answer only, so this request fails.
     assert_eq!(server.ask(post("/v1/chat/completions", body)).await.status(), 500);
     let wrong = r#"{"messages":[{"role":"user","content":{"xyzzy":1}}]}"#;
     assert_eq!(server.ask(post("/v1/chat/completions", wrong)).await.status(), 400);
