@@ -1,4 +1,5 @@
-//! The chain that `make bench-gateway` measures, on loopback: load, minimal gateway, mock server.
+//! The chain that `make bench-gateway` measures, on loopback: load, minimal gateway, mock server. The parameters of
+//! each scripted answer stand in the model's name, after `mock~`.
 
 #[path = "../examples/gateway/floor.rs"]
 mod floor;
@@ -11,7 +12,7 @@ use tokio::net::TcpListener;
 
 const FAST: &str = "mock~ttft_ms=0,itl_ms=0,coalesce=16";
 
-/// A block of load through the gateway; none if its first request fails.
+/// A block of load through the gateway; an error if its first request fails.
 async fn block(model: &str, mode: Mode) -> anyhow::Result<Block> {
     let mock = MockServer::start_local(Script::default())?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
@@ -37,6 +38,7 @@ async fn whole_answers_are_counted() {
 async fn every_event_of_a_stream_is_counted() {
     let block = block(FAST, Mode::Stream).await.unwrap();
     assert!(block.requests > 0 && block.errors == 0, "{block:?}");
+    // 64 tokens, and four events without a token.
     assert_eq!((block.events, block.ttfts_us.len()), (68 * block.requests, block.requests));
 }
 

@@ -24,7 +24,8 @@ pub trait ChatModel: Send + Sync {
     /// What is known without loading the model.
     fn card(&self) -> &ChatCard;
 
-    /// Whether agents may answer. Unlike the card, it also knows targets and other servers.
+    /// Whether a team of agents may answer: also one that is a target of this alias, or a model of another server. The card
+    /// does not know these, because it is made once.
     fn is_team(&self) -> bool {
         self.card().is_team
     }
@@ -53,7 +54,7 @@ pub type ChatStream = BoxStream<'static, Result<ChatEvent, ModelError>>;
 pub struct ChatCard {
     /// Tokens that a prompt and its answer may hold together.
     pub context_tokens: u32,
-    /// Tokens that the model was trained with.
+    /// Longest context that the model was trained with.
     pub trained_context_tokens: u32,
     /// From the header: `llama`, `qwen3`, …
     pub architecture: String,
@@ -69,7 +70,7 @@ pub struct ChatCard {
     pub template: Option<String>,
     /// Accepts tools, in its template's form or described in a system message.
     pub calls_tools: bool,
-    /// The template or the model thinks before answering.
+    /// May think before it answers: its template mentions thinking, or it is a model of another server.
     pub thinks: bool,
     /// The vocabulary has tokens for fill-in-the-middle.
     pub infills: bool,

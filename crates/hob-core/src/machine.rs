@@ -77,7 +77,7 @@ pub struct Gpu {
     pub vendor: Vendor,
     pub api: GpuApi,
     pub memory: GpuMemory,
-    /// Whether its own memory is what the firmware reserves of the system's, for graphics in the processor.
+    /// Whether it is a part of the processor, and its own memory is what the firmware reserves for it of the system's.
     pub is_in_processor: bool,
     pub driver: Option<String>,
     /// NVIDIA's name of this one card, such as `GPU-8a1bd3a4-…`. It is for matching only, and stands in no output.

@@ -16,7 +16,8 @@ use crate::Sha256;
 pub const JAPANESE_NAME: &str = "japanese";
 /// Name of the entry with the Mandarin tables.
 pub const MANDARIN_NAME: &str = "mandarin";
-/// Name of the default chat model, the only chat model that is stored with other weights than it was published with.
+/// Name of the default chat model. hob stores it in another quant than it was published in, which it does with no other chat
+/// model.
 pub(crate) const SMOLLM2: &str = "smollm2";
 
 /// Maximum copies of a part on the disk during a pull: its packages, its raw files and its stored form. There is one

@@ -1,5 +1,5 @@
 //! A SHA-256 digest: pinned in the catalog, written into manifests, computed from files.
-//! The type cannot hold anything but 64 hex digits.
+//! As text it has 64 hex digits; a text that has not is refused when it is read.
 
 use std::fmt;
 use std::fs::File;

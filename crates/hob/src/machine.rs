@@ -38,7 +38,7 @@ pub(crate) fn measure(known: &mut MachineFacts, printer: &Printer) -> CliResult<
     spinner.finish_and_clear();
     let measured = measured.map_err(Failure::internal)?;
     if measured.is_noisy() {
-        printer.note("the machine was busy during the measurement, so its memory may be 30 % faster; `hob fit machine --measure` measures it again");
+        printer.note("the machine was busy during the measurement, so its memory may be up to 30 % faster than measured; `hob fit machine --measure` measures it again");
     }
     printer.faint(format!("measured memory for {:.1} s", started.elapsed().as_secs_f64()));
     known.set_bandwidth(measured.fact());

@@ -89,6 +89,7 @@ fn limit_files(
 /// Sockets that a command may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sockets {
+    /// None, in the network of the machine.
     None,
     /// All kinds, in a network of its own, which reaches nothing.
     Local,
@@ -97,7 +98,7 @@ enum Sockets {
     Internet,
 }
 
-/// Installs the filter where commands cannot have a network of their own.
+/// Installs the filter in this process. Without bubblewrap, a command is always in the network of the machine.
 fn limit_calls(network: SandboxNetwork) -> Result<(), Box<dyn std::error::Error>> {
     let sockets = match network {
         SandboxNetwork::Off => Sockets::None,
@@ -148,8 +149,8 @@ fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     Ok(program)
 }
 
-/// Rules that match the kinds of sockets to refuse. An empty list matches every socket. Kinds other than the allowed ones are
-/// refused, because they reach the machine or its kernel from every network.
+/// Rules that match the kinds of sockets to refuse. An empty list matches every socket. All kinds but these few are refused,
+/// because a network of its own does not keep a command from reaching the machine or its kernel through them.
 fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, Box<dyn std::error::Error>> {
     let allowed: &[libc::c_int] = match sockets {
         Sockets::None => return Ok(Vec::new()),

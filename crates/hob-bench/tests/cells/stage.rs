@@ -1,4 +1,4 @@
-//! A workbench before a scripted server, and what it keeps.
+//! Runs experiments against a mock server for the tests of this folder, and collects the records.
 //! Few runs, because a scripted server always behaves the same.
 
 use std::sync::atomic::AtomicBool;

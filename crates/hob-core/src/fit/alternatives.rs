@@ -1,4 +1,4 @@
-//! The same model in other quants or with other KV types, where that would be faster, longer or more exact.
+//! The same model in other quants or with other KV types, if that is faster, has room for a longer context, or is more exact.
 //! A variant is named only if it fits.
 
 use std::cmp::Reverse;
@@ -24,7 +24,9 @@ enum_table! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Toward: name {
         Faster = "faster",
+        /// A longer context fits.
         Longer = "longer",
+        /// The weights are more exact.
         Better = "better",
         /// The model as requested does not fit, and this does.
         Fits = "fits",
@@ -100,7 +102,8 @@ pub fn alternatives(
     chosen.into_iter().filter_map(said).collect()
 }
 
-/// The engine of the assessed plan, if it reads the variant. Another engine is no alternative of the model.
+/// The engine of the assessed plan, if it reads the variant; `None` lets any engine run it. So no variant is named only
+/// because another engine is faster.
 fn same_engine(variant: &Model, assessed: &Assessment) -> Option<Engine> {
     let engine = assessed.plans.first()?.engine;
     variant.format.engines().contains(&engine).then_some(engine)

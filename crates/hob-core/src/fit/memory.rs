@@ -1,5 +1,6 @@
 //! Memory that a layout needs in each pool, term by term, with the formula of each.
-//! [`crate::footprint`] computes each site's part of the model; this file adds what only cards need.
+//! [`crate::footprint`] computes each site's part of the model for llama.cpp; this file adds what other engines and the
+//! drivers of cards need.
 
 use super::Model;
 use super::engines::{EngineProfile, Scratch};
@@ -136,8 +137,8 @@ fn driver_process_bytes(machine: &Machine, sites: &[ComputeSite], profile: &Engi
     sites.iter().map(in_process).max().unwrap_or(0)
 }
 
-/// The bytes of a term of the second model in a process that count with the first one already: those of the process, and
-/// what engine and driver take.
+/// Two models in one process share its own memory, and what engine and driver take. Returns how many bytes of `term`, a term
+/// of the second model, are counted with the first model already.
 pub(super) fn shared_bytes(
     machine: &Machine,
     profile: &EngineProfile,

@@ -215,7 +215,7 @@ pub(crate) fn run(args: &QuantizeArgs, globals: &Globals, printer: &Printer) -> 
     let app = App::open(globals, Overrides::default(), printer)?;
     match &args.verb {
         Some(QuantizeVerb::Types) => types(printer),
-        Some(QuantizeVerb::Distance(args)) => stand_alone(args, &app),
+        Some(QuantizeVerb::Distance(args)) => report_distance(args, &app),
         Some(QuantizeVerb::Listened(args)) => listened::listened(args, printer),
         None => quantized(args, &app, globals),
     }
@@ -238,7 +238,7 @@ fn types(printer: &Printer) -> CliResult<Exit> {
     Ok(Exit::Done)
 }
 
-fn stand_alone(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
+fn report_distance(args: &DistanceArgs, app: &App<'_>) -> CliResult<Exit> {
     let store = ModelStore::open(app);
     let (reference, model) = (file_of(&args.reference, &store)?, file_of(&args.model, &store)?);
     let whole = run_until_stopped(distance(&reference, &model, &args.text, app.printer))?;
@@ -267,7 +267,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
         return Err(Failure::usage("--as, --voice, --sentences and --page are for speech models")
             .hint("leave them out; --out names the file of a chat model"));
     }
-    // First the model: a speech model that is not stored has other types.
+    // The name is checked before the type, so that a speech model that is not stored is the error, and not its type.
     let source = file_of(name, &store)?;
     let kind = quant_type(kind).map_err(Failure::usage)?;
     let named = |error| Failure::usage(format!("{}: {error}", source.display()));
@@ -280,7 +280,7 @@ fn quantized(args: &QuantizeArgs, app: &App<'_>, globals: &Globals) -> CliResult
             .hint("choose another file with --out, or remove it"));
     }
     let present = header.model(name).map_err(named)?;
-    // May measure the memory for seconds. After the first listener for Ctrl-C, the signal would not end that.
+    // May measure the memory for seconds. After the first `run_until_stopped`, Ctrl-C would not end that.
     let (machine, _) = args.machine.with_published(app)?;
     let expected = run_until_stopped(ExpectedModel::of(header, &source, kind))?;
     printer.note(format_args!("from {}", prediction(&present, &machine)));

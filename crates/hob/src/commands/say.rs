@@ -108,7 +108,7 @@ pub(crate) fn run(args: &SayArgs, globals: &Globals, printer: &Printer) -> CliRe
     if args.voices {
         return run_until_stopped(list_voices(args, &app));
     }
-    run_until_stopped(say(args, &app)).map_err(|failure| book::with_hint(args, failure))
+    run_until_stopped(say(args, &app)).map_err(|failure| book::with_resume_hint(args, failure))
 }
 
 async fn list_voices(args: &SayArgs, app: &App<'_>) -> CliResult<Exit> {

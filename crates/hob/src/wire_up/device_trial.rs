@@ -9,7 +9,7 @@ use crate::failure::{CliResult, Failure};
 use crate::printer::worker_line;
 use crate::worker_args::DevicesWorkerArgs;
 
-/// For one token.
+/// More than enough: a trial computes one token.
 const CONTEXT_TOKENS: u32 = 256;
 const BATCH_TOKENS: u32 = 32;
 

@@ -1,4 +1,4 @@
-//! The worker that speaks sentences with one speech model and says what the model decided, and what it cost.
+//! The worker that speaks sentences with one speech model. It reports durations, pitch and sound, and time and memory.
 //! Two models that spoke the same sentences can then be compared.
 
 use std::path::Path;
@@ -85,7 +85,7 @@ fn studied(args: &SpeechStudyArgs) -> Result<(), String> {
         while let Some(unit) = reader.next_unit(&mut phonemizer) {
             let sound = |kokoro: &mut Kokoro| kokoro.sound(&unit, &args.voice);
             let (sound, first) = match at {
-                // The very first run pays for pages and tables.
+                // The first sentence also loads pages and builds tables, so it is spoken twice, and the second time counts.
                 0 => sound(&mut kokoro).and_then(|_| sound(&mut kokoro)),
                 _ => sound(&mut kokoro),
             }

@@ -1,5 +1,5 @@
-//! Leaves the cards that variables hide from models out of predictions, and says which build would use the cards.
-//! The engine says which cards remain. It is asked only if a variable is set.
+//! Leaves the cards that environment variables such as `CUDA_VISIBLE_DEVICES` hide out of predictions, and says which build
+//! would use the cards. The engine says which cards remain. It is asked only if a variable is set.
 
 use hob_core::machine::{Gpu, GpuApi, Machine};
 use hob_engines::chat::{CardUse, EngineDevice};

@@ -40,10 +40,8 @@ fn rows_outlive_a_server_that_is_killed() {
         (&chat["outcome"], &chat["is_warm"], &chat["error"]),
         (&json!("complete"), &json!(true), &Value::Null)
     );
-    for (column, of_answer) in
-        [("prompt_tokens", "prompt_tokens"), ("completion_tokens", "completion_tokens")]
-    {
-        assert_eq!(chat[column], answer["usage"][of_answer], "{column}");
+    for name in ["prompt_tokens", "completion_tokens"] {
+        assert_eq!(chat[name], answer["usage"][name], "{name}");
     }
     let ms = |row: &Value, column: &str| row[column].as_f64().expect("a number");
     assert!(
@@ -59,7 +57,7 @@ fn rows_outlive_a_server_that_is_killed() {
     assert_eq!(names, ["name", "kokoro", "smollm2", "times:"]);
     assert_eq!(user.prints("ledger").lines().count(), 3);
 
-    // No more speech is requested.
+    // Without the speech model, the next start is shorter.
     std::fs::remove_file(user.path("hob/models/kokoro")).expect("a link");
     let again = Served::start(&user).until_ready("smollm2");
     again.chat(&json!({"messages": hi, "max_tokens": 2})).expect("an answer");
@@ -68,7 +66,7 @@ fn rows_outlive_a_server_that_is_killed() {
 }
 
 #[test]
-fn a_ledger_that_is_none_is_left_alone_and_can_be_done_without() {
+fn a_file_that_is_no_ledger_is_left_alone_and_the_ledger_can_be_turned_off() {
     let user = User::with_only(&["smollm2"]);
     let file = user.path("hob/ledger.sqlite3");
     std::fs::write(&file, "a diary ".repeat(100)).expect("written");

@@ -81,6 +81,7 @@ fn a_call_that_is_described_gets_a_reminder() {
     run.answers("", &[("transfer_to_coder", json!({}))]);
     run.answers("fn f() {}", &[]);
     run.answers("It came from transfer_to_coder.", &[]);
+    // The team has no fallback model, so after one reminder a text is the answer.
     run.answers("It came from transfer_to_coder: fn f() {}", &[]);
     assert_eq!(run.answer(), Some("It came from transfer_to_coder: fn f() {}"));
     assert_eq!(run.state.status, TeamRunStatus::Completed, "it may be an answer");

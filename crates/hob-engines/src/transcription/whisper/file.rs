@@ -11,7 +11,8 @@ const MAGIC: u32 = 0x6767_6d6c;
 /// Small, because the values of a tensor are skipped, and the buffer is filled again after them.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// The sizes of a model, from the file's head.
+/// The sizes of a model, from the file's head, as OpenAI names them. The audio part is the encoder, the text part the
+/// decoder; `ctx` is the number of their positions, and `state` the length of the vector of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sizes {
     pub(super) vocab: usize,
@@ -74,10 +75,12 @@ pub enum WhisperFileError {
     Incomplete(usize),
 }
 
+/// Frequencies of one sound frame's spectrum: its 400 samples give 201.
 pub(super) const FREQUENCIES: usize = 201;
 
 pub(super) struct WhisperFile {
     reader: BufReader<File>,
+    /// From the position of `reader` to the end of the file.
     bytes_left: u64,
 }
 

@@ -89,6 +89,7 @@ impl<'a> BookJob<'a> {
         (remote, voice): (&Remote, &str),
         app: &App<'_>,
     ) -> CliResult<String> {
+        // The server uses a lexicon of its own.
         let (speed, lexicon) = (args.speed, BTreeMap::new());
         let recipe = Recipe { engine: remote.base(), voice, speed, lexicon: &lexicon };
         let folder = PartFolder::open(self.output, book, recipe, app.printer)?;
@@ -133,8 +134,8 @@ impl<'a> BookJob<'a> {
     }
 }
 
-/// Says that the finished parts of a book are kept.
-pub(super) fn with_hint(args: &SayArgs, failure: Failure) -> Failure {
+/// Adds to the error of an audiobook how to continue it.
+pub(super) fn with_resume_hint(args: &SayArgs, failure: Failure) -> Failure {
     let is_book = matches!(BookJob::from_args(args), Ok(Some(_)));
     let is_broken = matches!(failure.exit, Exit::Interrupted | Exit::Engine | Exit::Server);
     if is_book && is_broken && failure.hint.is_none() {
