@@ -17,6 +17,10 @@ static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
+/// After a letter: another one, as in `A, B and D`.
+static NEXT_LETTER: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^\)?,\s*\(?([A-Z])\)?(?:[,.:]|\s+(?:and|or|are)\b|\s*$)").ok());
+
 /// Anywhere in a line: `option B`, `(B)`.
 static MENTION: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"\b(?i:option|choice) \(?([A-Z])\b|\(([A-Z])\)").ok());
@@ -41,8 +45,15 @@ fn chosen(statement: &str, options: &[String]) -> Option<usize> {
     equal(statement).or_else(|| equal(first_sentence(statement))).or_else(|| {
         let captures = LETTER.as_ref()?.captures(statement)?;
         let letter = captures.iter().skip(1).flatten().next()?;
-        index(letter.as_str(), options.len())
+        let rest = &statement[letter.end()..];
+        index(letter.as_str(), options.len()).filter(|_| !continues_list(rest, options.len()))
     })
+}
+
+/// Whether the letter of another option follows. A list of options chooses none.
+fn continues_list(rest: &str, count: usize) -> bool {
+    let next = NEXT_LETTER.as_ref().and_then(|letter| letter.captures(rest));
+    next.is_some_and(|next| index(&next[1], count).is_some())
 }
 
 /// The one option that a line names. Two different options do not count as a choice.
