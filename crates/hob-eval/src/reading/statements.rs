@@ -1,4 +1,4 @@
-//! Finds where an answer states its result: a box, "Answer: …", "The answer is …", a heading "Answer".
+//! Finds where an answer states its result: a LaTeX box, "Answer: …", "The answer is …", a heading "Answer".
 //! The last statement comes first, because a model that corrects itself does so later.
 
 use std::sync::LazyLock;
@@ -83,7 +83,7 @@ impl AnswerText {
         let mut found: Vec<(usize, Statement<'_>)> = Vec::new();
         for marker in MARKER.iter().flat_map(|marker| marker.find_iter(text)) {
             let line = after(text, marker.end());
-            if !line.is_empty() && !line.starts_with("not ") {
+            if !line.is_empty() && !is_denied(line) {
                 found.push((marker.end(), Statement { line, whole: line }));
             }
         }
@@ -103,6 +103,11 @@ impl AnswerText {
     }
 }
 
+/// `The answer is NOT 41` states no result.
+fn is_denied(line: &str) -> bool {
+    line.get(..4).is_some_and(|begin| begin.eq_ignore_ascii_case("not "))
+}
+
 /// The rest of a marker's line, or the next line with text where the marker ends its line.
 fn after(text: &str, end: usize) -> &str {
     let rest = &text[end..];
@@ -119,7 +124,7 @@ fn shortened(line: &str) -> &str {
     &line[..line.floor_char_boundary(STATEMENT_BYTES_MAX)]
 }
 
-/// The first sentence of a line, without its end sign. A full stop inside a number ends nothing.
+/// The line up to the end of its first sentence. A full stop inside a number ends nothing.
 pub(super) fn first_sentence(line: &str) -> &str {
     let ends = [". ", "! ", "? ", "; "].iter().filter_map(|end| line.find(end));
     &line[..ends.min().unwrap_or(line.len())]

@@ -44,6 +44,7 @@ const NUMBERS: &[(&str, f64)] = &[
     ("Answer: 41\nActually, it's 42.", 42.0),
     ("Answer: 41. Correction: 42", 42.0),
     ("The answer is not 41. It comes to 42.", 42.0),
+    ("The answer is NOT 41. It comes to 42.", 42.0),
     ("The answer to the question is 42, which is 6 × 7.", 42.0),
     ("Answer: 6 × 7 = 42", 42.0),
     ("Answer (in km): 42", 42.0),
