@@ -4,12 +4,12 @@
 mod contours;
 mod crop;
 mod graphs;
-mod hasten;
 mod residual;
 mod seam;
 mod statistics;
 #[cfg(test)]
 mod tests;
+mod time_compression;
 mod voices;
 mod window_plan;
 mod word_times;
@@ -30,9 +30,9 @@ use super::synthesiser::{SynthesisError, Synthesiser};
 use crate::onnx_graph::Cores;
 use contours::Contours;
 use graphs::{Front, Vocoder};
-use hasten::Hasten;
 use seam::Seam;
 use statistics::{RunningStatistics, VoiceStatistics};
+use time_compression::TimeCompression;
 use voices::Voices;
 use window_plan::{PlannedWindow, WindowPlan};
 use word_times::word_times;
@@ -44,7 +44,7 @@ pub const SAMPLE_RATE_HZ: u32 = 24_000;
 pub const SAMPLES_PER_FRAME: usize = 600;
 /// Ids between the two boundary tokens.
 const TOKENS_MAX: usize = 510;
-/// Faster than this the model mumbles, and falls behind what was asked: 1.75 where 2 is wished.
+/// At higher rates the model mumbles, and is slower than requested: at 2 it reaches only 1.75.
 const MODEL_RATE_MAX: f32 = 1.5;
 const FRAMES_PER_SECOND: f32 = SAMPLE_RATE_HZ as f32 / SAMPLES_PER_FRAME as f32;
 
@@ -65,7 +65,7 @@ pub struct KokoroOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum KokoroLoadError {
     #[error(transparent)]
-    Changed(#[from] StoreError),
+    Store(#[from] StoreError),
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
     #[error("{path} is damaged: {reason}; pull the model again with `hob pull`")]
@@ -98,7 +98,7 @@ pub struct Utterance {
     statistics: RunningStatistics,
     seam: Seam,
     /// `None` at rates that the model reaches itself.
-    hasten: Option<Hasten>,
+    time_compression: Option<TimeCompression>,
     words: Vec<WordTiming>,
 }
 
@@ -107,7 +107,7 @@ impl Kokoro {
     /// A file is missing, unreadable or damaged.
     pub fn load(folder: &Path, options: KokoroOptions) -> Result<Kokoro, KokoroLoadError> {
         check_changed(folder)?;
-        // Each takes a good part of a cold start, on one core.
+        // Each load takes a good part of a cold start, and uses one core.
         let (front, vocoder) = thread::scope(|scope| {
             let front = scope.spawn(|| Front::load(folder, options.threads));
             let vocoder = Vocoder::load(folder, options.threads);
@@ -220,17 +220,26 @@ impl Synthesiser for Kokoro {
         let contours = self.front.run(&tokens, &style, within_model(speed))?;
         let plan = WindowPlan::new(contours.durations(), &unit.phonemes);
         let mut words = word_times(unit, &contours, plan.frames());
-        let hasten = match speed.rate() > 1.0 {
-            true => self.hasten((&tokens, &unit.phonemes), &style, (speed, &plan))?,
+        let time_compression = match speed.rate() > 1.0 {
+            true => self.time_compression((&tokens, &unit.phonemes), &style, (speed, &plan))?,
             false => None,
         };
-        if let Some(hasten) = &hasten {
+        if let Some(compression) = &time_compression {
             for word in &mut words {
-                word.change_times(|time_s| time_s / hasten.factor() as f32);
+                word.change_times(|time_s| time_s / compression.factor() as f32);
             }
         }
         let (statistics, seam) = (statistics.running(plan.silent_share()), Seam::default());
-        Ok(Utterance { contours, style, block_styles, plan, statistics, seam, hasten, words })
+        Ok(Utterance {
+            contours,
+            style,
+            block_styles,
+            plan,
+            statistics,
+            seam,
+            time_compression,
+            words,
+        })
     }
 
     fn words(&self, utterance: &Utterance) -> Vec<WordTiming> {
@@ -238,8 +247,8 @@ impl Synthesiser for Kokoro {
     }
 
     fn seconds_left(&self, utterance: &Utterance) -> f32 {
-        match &utterance.hasten {
-            Some(hasten) => hasten.left() as f32 / SAMPLE_RATE_HZ as f32,
+        match &utterance.time_compression {
+            Some(compression) => compression.left() as f32 / SAMPLE_RATE_HZ as f32,
             None => utterance.plan.frames_left() as f32 / FRAMES_PER_SECOND,
         }
     }
@@ -275,21 +284,21 @@ fn within_model(speed: Speed) -> Speed {
 }
 
 impl Kokoro {
-    /// What makes up for the difference between a rate and what the model makes of it, if there is
-    /// one that is audible: the length at the voice's own rate says how long the unit should be.
-    fn hasten(
+    /// Shortens the finished sound, if the model speaks audibly slower than `speed`. The unit should take its length at the
+    /// voice's own rate divided by `speed`.
+    fn time_compression(
         &self,
         (tokens, phonemes): (&[i32], &str),
         style: &[f32],
         (speed, plan): (Speed, &WindowPlan),
-    ) -> Result<Option<Hasten>, SynthesisError> {
+    ) -> Result<Option<TimeCompression>, SynthesisError> {
         let normal = self.front.run(tokens, style, Speed::NORMAL)?;
         let normal =
             WindowPlan::new(normal.durations(), phonemes).frames_left() * SAMPLES_PER_FRAME;
         let samples_out = (normal as f32 / speed.rate()).round() as usize;
         let samples_in = plan.frames_left() * SAMPLES_PER_FRAME;
         let is_audible = samples_in as f32 > 1.02 * samples_out as f32;
-        Ok(is_audible.then(|| Hasten::new(samples_in, samples_out)))
+        Ok(is_audible.then(|| TimeCompression::new(samples_in, samples_out)))
     }
 }
 
@@ -301,16 +310,16 @@ impl Utterance {
         cores: Cores,
         seconds: f32,
     ) -> Result<Vec<f32>, SynthesisError> {
-        let Some(mut hasten) = self.hasten.take() else {
+        let Some(mut compression) = self.time_compression.take() else {
             return self.window(vocoder, cores, seconds);
         };
         let mut samples = Vec::new();
         // A short window may not make a piece of shortened sound.
-        while samples.is_empty() && hasten.left() > 0 {
-            let window = self.window(vocoder, cores, seconds * hasten.factor() as f32)?;
-            samples = hasten.push(&window, self.plan.frames_left() == 0);
+        while samples.is_empty() && compression.left() > 0 {
+            let window = self.window(vocoder, cores, seconds * compression.factor() as f32)?;
+            samples = compression.push(&window, self.plan.frames_left() == 0);
         }
-        self.hasten = Some(hasten);
+        self.time_compression = Some(compression);
         Ok(samples)
     }
 

@@ -1,4 +1,4 @@
-//! Windowed against whole synthesis, and the seams between windows and units.
+//! Compares synthesis in windows with synthesis of the whole sentence, and checks the seams between windows.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -78,7 +78,7 @@ fn windowed_at(kokoro: &mut super::Kokoro, phonemes: &str, voice: &str, speed: S
     Windowed { samples, seams: seams[1..].to_vec(), from, contours, style }
 }
 
-/// One model speaks all of this, after the second sentence alone.
+/// The model that spoke the second sentence for `ALONE` now speaks the first one, and then both together.
 #[test]
 fn neither_earlier_requests_nor_another_window_change_the_samples() {
     let mut kokoro = ALONE.kokoro.lock().expect("no panic");

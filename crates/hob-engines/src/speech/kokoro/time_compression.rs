@@ -12,7 +12,7 @@ const FADE: usize = 60;
 
 /// Shortens `samples_in` samples, which come window by window, to `samples_out`.
 #[derive(Debug)]
-pub(super) struct Hasten {
+pub(super) struct TimeCompression {
     factor: f64,
     samples_out: usize,
     given: usize,
@@ -23,9 +23,9 @@ pub(super) struct Hasten {
     goes_on: Vec<f32>,
 }
 
-impl Hasten {
-    pub(super) fn new(samples_in: usize, samples_out: usize) -> Hasten {
-        Hasten {
+impl TimeCompression {
+    pub(super) fn new(samples_in: usize, samples_out: usize) -> TimeCompression {
+        TimeCompression {
             factor: samples_in as f64 / samples_out.max(1) as f64,
             samples_out,
             given: 0,
@@ -126,11 +126,11 @@ mod tests {
         (0..samples).map(|at| (std::f32::consts::TAU * hz * at as f32 / 24_000.0).sin()).collect()
     }
 
-    fn hastened(sound: &[f32], samples_out: usize, window: usize) -> Vec<f32> {
-        let mut hasten = Hasten::new(sound.len(), samples_out);
+    fn compressed(sound: &[f32], samples_out: usize, window: usize) -> Vec<f32> {
+        let mut compression = TimeCompression::new(sound.len(), samples_out);
         let windows = sound.chunks(window);
         let count = windows.len();
-        windows.enumerate().flat_map(|(at, part)| hasten.push(part, at + 1 == count)).collect()
+        windows.enumerate().flat_map(|(at, part)| compression.push(part, at + 1 == count)).collect()
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
             let sound = tone(hz, 48_000);
             for factor in [1.1, 1.5, 2.0, 2.7] {
                 let samples_out = (48_000.0 / factor) as usize;
-                let out = hastened(&sound, samples_out, 6_000);
+                let out = compressed(&sound, samples_out, 6_000);
                 assert_eq!(out.len(), samples_out);
                 let rising = out.windows(2).filter(|pair| pair[0] < 0.0 && pair[1] >= 0.0).count();
                 let heard_hz = rising as f32 * 24_000.0 / samples_out as f32;
@@ -155,14 +155,14 @@ mod tests {
     fn where_windows_are_cut_is_not_heard() {
         let sound: Vec<f32> =
             tone(130.0, 30_000).iter().zip(tone(347.0, 30_000)).map(|(a, b)| a + b / 3.0).collect();
-        let whole = hastened(&sound, 13_000, 30_000);
+        let whole = compressed(&sound, 13_000, 30_000);
         for window in [700, 4_800, 9_999] {
-            assert!(hastened(&sound, 13_000, window) == whole, "windows of {window}");
+            assert!(compressed(&sound, 13_000, window) == whole, "windows of {window}");
         }
     }
 
     #[test]
     fn sound_that_is_shorter_than_a_piece_still_comes_out() {
-        assert_eq!(hastened(&[0.5; 100], 40, 100).len(), 40);
+        assert_eq!(compressed(&[0.5; 100], 40, 100).len(), 40);
     }
 }
