@@ -22,14 +22,15 @@ use crate::terms::{Metric, known};
 use crate::voice::VoiceWorkload;
 use crate::workbench::Workbench;
 
-/// Limits for the share of the weights in memory, from samples of the file.
+/// At most this share of the weights may be in memory at a cold start. Samples of the file show the share.
 const COLD_SHARE_MAX: f64 = 0.05;
+/// At least this share must be in memory at a start with a warm page cache.
 const WARM_SHARE_MIN: f64 = 0.95;
 
 /// The states to start from, and the request after the start.
 #[derive(Clone, Debug)]
 pub struct StartOptions {
-    pub states: Vec<State>,
+    pub states: Vec<StartState>,
     pub request: ColdRequest,
     /// Requests after the first one of each start, for the warm time.
     pub warm: usize,
@@ -47,7 +48,7 @@ pub enum WeightsFile {
 
 /// Where the model is before the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum StartState {
     /// The file of the model is only on the disk.
     PageCacheCold,
     /// The file of the model is in the kernel's page cache.
@@ -74,12 +75,12 @@ pub enum ColdRequest {
     Conversation(VoiceWorkload),
 }
 
-impl State {
+impl StartState {
     pub fn name(&self) -> &'static str {
         match self {
-            State::PageCacheCold => "page_cache_cold",
-            State::PageCacheWarm => "page_cache_warm",
-            State::ModelSwap { .. } => "model_swap",
+            StartState::PageCacheCold => "page_cache_cold",
+            StartState::PageCacheWarm => "page_cache_warm",
+            StartState::ModelSwap { .. } => "model_swap",
         }
     }
 }
@@ -87,7 +88,8 @@ impl State {
 /// Measures each state, and stores its record.
 ///
 /// # Errors
-/// The state needs a server that this client starts, the server does not start, or a record cannot be stored.
+/// The state needs a server that this client starts or the file of its weights, the server does not start, or a record
+/// cannot be stored.
 pub(crate) fn measure(
     bench: &mut Workbench<'_>,
     options: &StartOptions,
@@ -108,10 +110,11 @@ pub(crate) fn measure(
     Ok(records)
 }
 
+/// Measures repeated starts from one state.
 fn measure_start(
     bench: &mut Workbench<'_>,
     options: &StartOptions,
-    state: &State,
+    state: &StartState,
 ) -> Result<Option<Record>, BenchError> {
     let begun = Timestamp::now();
     let asker = bench.asker();
@@ -120,7 +123,7 @@ fn measure_start(
     let _first = client.ask_until_ready()?;
     let Workbench { started, stop_rule, stop, tell, .. } = bench;
     let cold_by = match state {
-        State::ModelSwap { with } => {
+        StartState::ModelSwap { with } => {
             ColdBy::Swap(Box::new(ColdClient::for_model(&asker, with, &options.request)))
         }
         _ => ColdBy::Restart(
@@ -128,11 +131,12 @@ fn measure_start(
         ),
     };
     let leading = match state {
-        State::ModelSwap { .. } => [Metric::SwapMs, Metric::ColdFirstMs],
+        StartState::ModelSwap { .. } => [Metric::SwapMs, Metric::ColdFirstMs],
         _ => [Metric::ColdFirstMs, Metric::LoadMs],
     };
     let (warm, resident) = (options.warm, Vec::new());
-    let mut cold = Cold { client, cold_by, state, warm, stop, start: 0, leading, resident };
+    let mut cold =
+        RepeatedStarts { client, cold_by, state, warm, stop, start: 0, leading, resident };
     let runs = stop_rule.run_unwarmed(&mut cold, stop, &mut |step| tell(state.name(), step))?;
     let summary = summarise(state, &runs, begun, cold.proof(), &leading);
     bench.close(summary, |record| {
@@ -152,19 +156,21 @@ enum ColdBy<'s, 'a> {
 
 /// Repeated starts from one state.
 #[derive(Debug)]
-struct Cold<'s, 'a> {
+struct RepeatedStarts<'s, 'a> {
     client: ColdClient<'a>,
     cold_by: ColdBy<'s, 'a>,
-    state: &'s State,
+    state: &'s StartState,
+    /// Requests after the first one of each start.
     warm: usize,
     stop: &'a AtomicBool,
+    /// Number of the next start.
     start: u32,
     leading: [Metric; 2],
     /// Share of the weights in memory before each start; None if unknown.
     resident: Vec<Option<f64>>,
 }
 
-impl Cold<'_, '_> {
+impl RepeatedStarts<'_, '_> {
     /// Ends the old server, prepares the file, and starts a new server.
     fn begin(&mut self) -> Result<Run, BenchError> {
         let mut run = Run::default();
@@ -190,9 +196,9 @@ impl Cold<'_, '_> {
     /// Whether the weights were in the state that the record names.
     fn proof(&self) -> StateProof {
         let (is_wrong, what): (fn(f64) -> bool, _) = match self.state {
-            State::PageCacheCold => (|share| share > COLD_SHARE_MAX, "were still in memory"),
-            State::PageCacheWarm => (|share| share < WARM_SHARE_MIN, "were in memory"),
-            State::ModelSwap { .. } => return StateProof { is_proven: false, wrong: None },
+            StartState::PageCacheCold => (|share| share > COLD_SHARE_MAX, "were still in memory"),
+            StartState::PageCacheWarm => (|share| share < WARM_SHARE_MIN, "were in memory"),
+            StartState::ModelSwap { .. } => return StateProof { is_proven: false, wrong: None },
         };
         let wrong = self.resident.iter().flatten().find(|share| is_wrong(**share));
         let percent = wrong.map(|share| share * 100.0);
@@ -211,26 +217,27 @@ struct StateProof {
     wrong: Option<String>,
 }
 
-fn prepared(state: &State, weights: Option<&PathBuf>) -> Result<Option<f64>, BenchError> {
+/// Brings the file of weights into the state, and returns the share of it that is in memory; None if unknown.
+fn prepared(state: &StartState, weights: Option<&PathBuf>) -> Result<Option<f64>, BenchError> {
     let prepared = match (state, weights) {
-        (State::PageCacheCold, None) => return Err(BenchError::NoWeights),
-        (State::PageCacheCold, Some(file)) => cache::drop_from_memory(file),
-        (State::PageCacheWarm, Some(file)) => cache::read_into_memory(file),
-        (State::PageCacheWarm | State::ModelSwap { .. }, _) => Ok(None),
+        (StartState::PageCacheCold, None) => return Err(BenchError::NoWeights),
+        (StartState::PageCacheCold, Some(file)) => cache::drop_from_memory(file),
+        (StartState::PageCacheWarm, Some(file)) => cache::read_into_memory(file),
+        (StartState::PageCacheWarm | StartState::ModelSwap { .. }, _) => Ok(None),
     };
     prepared.map_err(BenchError::Weights)
 }
 
-impl Benchmark for Cold<'_, '_> {
+impl Benchmark for RepeatedStarts<'_, '_> {
     fn measure_run(&mut self, _client_check: Option<&ClientCheck>) -> Result<Run, BenchError> {
         let mut run = self.begin()?;
         if run.replies.iter().any(Reply::has_failed) {
             return Ok(run);
         }
         let first = self.client.ask_until_ready()?;
-        let (whole, noticed) = self.client.leading();
+        let (whole, first_content) = self.client.whole_and_first_content();
         let cold_ms = first.figures.get(&whole).copied();
-        let noticed_ms = first.figures.get(&noticed).copied();
+        let first_content_ms = first.figures.get(&first_content).copied();
         let has_failed = first.has_failed();
         run.replies.push(first);
         if has_failed {
@@ -247,7 +254,7 @@ impl Benchmark for Cold<'_, '_> {
         let is_swap = matches!(self.cold_by, ColdBy::Swap(_));
         let rows = [
             (Metric::ColdFirstMs, cold_ms),
-            (Metric::SwapMs, noticed_ms.filter(|_| is_swap)),
+            (Metric::SwapMs, first_content_ms.filter(|_| is_swap)),
             (Metric::WarmMs, warm_ms),
             (Metric::ColdX, cold_ms.zip(warm_ms).map(|(cold, warm)| cold / warm)),
         ];
@@ -266,13 +273,13 @@ impl Benchmark for Cold<'_, '_> {
 }
 
 fn summarise<'r>(
-    state: &State,
+    state: &StartState,
     runs: &'r Runs,
     started: Timestamp,
     proof: StateProof,
     leading: &'r [Metric],
 ) -> CellSummary<'r> {
-    let is_swap = matches!(state, State::ModelSwap { .. });
+    let is_swap = matches!(state, StartState::ModelSwap { .. });
     let counts = runs.answered().find_map(|reply| reply.count_source);
     let doubts = [
         (!proof.is_proven && !is_swap, Doubt::CacheUnverified),
@@ -316,10 +323,10 @@ mod tests {
         let target = Target::for_tests(&server.url(), Api::OpenAi);
         let asker = Asker { target, limits: RequestLimits::default(), seed: 7, stop: &stop };
         let other = ColdClient::for_model(&asker, "other", &ColdRequest::Chat);
-        let mut cold = Cold {
+        let mut cold = RepeatedStarts {
             client: ColdClient::new(asker, &ColdRequest::Chat),
             cold_by: ColdBy::Swap(Box::new(other)),
-            state: &State::ModelSwap { with: "other".to_owned() },
+            state: &StartState::ModelSwap { with: "other".to_owned() },
             warm: 1,
             stop: &stop,
             start: 0,

@@ -112,7 +112,7 @@ impl<'a> ColdClient<'a> {
     }
 
     /// The figures of the whole answer, and of its first token or sound.
-    pub(super) fn leading(&self) -> (Metric, Metric) {
+    pub(super) fn whole_and_first_content(&self) -> (Metric, Metric) {
         match self.request {
             ColdRequest::Chat => (Metric::E2eMs, Metric::TtftMs),
             ColdRequest::Speech(_) | ColdRequest::Conversation(_) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cells::PlanCell;
 use super::file::{PlanCache, PlanKind, PlanThinking};
 use crate::chat::{self, ChatWorkload, Prompts, SHAPES, Shape, ThinkingChoice};
-use crate::cold::{ColdRequest, StartOptions, State, WeightsFile};
+use crate::cold::{ColdRequest, StartOptions, StartState, WeightsFile};
 use crate::drive::Arrivals;
 use crate::eval::{EVAL_ITEMS, EVAL_SEED, EvalWorkload, ItemSet, TaskName};
 use crate::experiment::{Axis, Experiment, RunSize, Workload};
@@ -186,8 +186,10 @@ impl PlanCell {
 
 fn start(has_weights: bool) -> StartOptions {
     let (states, weights) = match has_weights {
-        true => (vec![State::PageCacheCold, State::PageCacheWarm], WeightsFile::OfTheServer),
-        false => (vec![State::PageCacheWarm], WeightsFile::Unknown),
+        true => {
+            (vec![StartState::PageCacheCold, StartState::PageCacheWarm], WeightsFile::OfTheServer)
+        }
+        false => (vec![StartState::PageCacheWarm], WeightsFile::Unknown),
     };
     StartOptions { states, request: ColdRequest::Chat, warm: COLD_WARM, weights }
 }

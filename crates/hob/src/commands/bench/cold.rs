@@ -3,7 +3,7 @@
 
 use clap::{Args, ValueEnum};
 use hob_bench::chat::ThinkingChoice;
-use hob_bench::cold::{ColdRequest, ColdSpeech, StartOptions, State, WeightsFile};
+use hob_bench::cold::{ColdRequest, ColdSpeech, StartOptions, StartState, WeightsFile};
 use hob_bench::experiment::{Axis, Experiment};
 
 use super::measuring::{MeasuringArgs, MeasuringVerb};
@@ -75,7 +75,8 @@ impl MeasuringVerb for ColdArgs {
             }
             (states, _) => states,
         };
-        let states: CliResult<Vec<State>> = states.iter().map(|name| self.state(*name)).collect();
+        let states: CliResult<Vec<StartState>> =
+            states.iter().map(|name| self.state(*name)).collect();
         let spoken = self.speech.then(|| ColdSpeech {
             model: is_own.then(|| DEFAULT_SPEECH.to_owned()),
             voice: self.voice.clone(),
@@ -89,11 +90,11 @@ impl MeasuringVerb for ColdArgs {
 }
 
 impl ColdArgs {
-    fn state(&self, name: StateName) -> CliResult<State> {
+    fn state(&self, name: StateName) -> CliResult<StartState> {
         match (name, &self.swap_with) {
-            (StateName::PageCacheCold, _) => Ok(State::PageCacheCold),
-            (StateName::PageCacheWarm, _) => Ok(State::PageCacheWarm),
-            (StateName::ModelSwap, Some(with)) => Ok(State::ModelSwap { with: with.clone() }),
+            (StateName::PageCacheCold, _) => Ok(StartState::PageCacheCold),
+            (StateName::PageCacheWarm, _) => Ok(StartState::PageCacheWarm),
+            (StateName::ModelSwap, Some(with)) => Ok(StartState::ModelSwap { with: with.clone() }),
             (StateName::ModelSwap, None) => Err(Failure::usage(
                 "--state model_swap needs --swap-with, the model that takes the other's place",
             )),

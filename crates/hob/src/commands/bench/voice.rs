@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use hob_bench::cold::{ColdRequest, StartOptions, State, WeightsFile};
+use hob_bench::cold::{ColdRequest, StartOptions, StartState, WeightsFile};
 use hob_bench::experiment::{Axis, Experiment, Workload};
 use hob_bench::transcription::{ClipSet, ClipSource, SpokenClips};
 use hob_bench::voice::{Manner, TurnEnd, VoiceWorkload};
@@ -100,7 +100,7 @@ impl MeasuringVerb for VoiceArgs {
 /// Three models load, so there is no single file of weights to drop from memory.
 fn start(workload: &VoiceWorkload) -> StartOptions {
     StartOptions {
-        states: vec![State::PageCacheWarm],
+        states: vec![StartState::PageCacheWarm],
         request: ColdRequest::Conversation(workload.clone()),
         warm: WARM,
         weights: WeightsFile::Unknown,
