@@ -1,5 +1,5 @@
-//! Reads the context length that a server reports. If it is the length that a server was just started with, that server
-//! answers, and not an earlier one. Each engine reports it in another place, and some do not report it.
+//! Reads the context length that a server reports, and compares it with the length that the server was started with.
+//! Another length shows that an earlier server still answers, or that the server cut the context. Some engines report none.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::symptom::Conclusion;
 use crate::record::AttemptResult;
 use crate::target::{Api, Target};
 
-/// Engines round a context up by at most this.
+/// Engines round a context up by at most so many tokens.
 const ROUNDED_MAX: u64 = 1024;
 
 /// A reported context length, and the number of slots.
@@ -19,7 +19,7 @@ pub(super) struct ReportedContext {
     pub(super) slots: u64,
 }
 
-/// None if the server does not report it.
+/// Asks the server where its engine reports the context. None if it does not.
 pub(super) fn reported_context(target: &Target) -> Option<ReportedContext> {
     let paths: &[&str] = match target.api {
         Api::Hob => &["/api/hob/ps"],
@@ -43,7 +43,7 @@ fn in_answer(said: &Value, model: &str) -> Option<ReportedContext> {
     Some(ReportedContext { tokens, slots: 1 })
 }
 
-/// Why the answering server is not the one that was started, or has a shorter context. None: it is, and has its context.
+/// Why the answering server is not the one that was started, or has a shorter context. None: nothing is wrong.
 pub(super) fn mismatch(ctx: u64, reported: ReportedContext, search: &Search) -> Option<Conclusion> {
     let ReportedContext { tokens, slots } = reported;
     if (ctx..=ctx + ROUNDED_MAX).contains(&tokens) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_engine_reports_it_in_its_own_field() {
+    fn the_context_is_read_from_the_field_of_each_engine() {
         let reported = |tokens, slots| Some(ReportedContext { tokens, slots });
         let rows = [
             (
