@@ -1,5 +1,5 @@
-//! Judges answers: tasks that a program can check, their generators and checkers, and score against time.
-//! A pure room: it asks no model, reads no file, starts no program and looks at no clock.
+//! Grades the answers of models: families of tasks, checkers, and the statistics of score against time.
+//! It computes only: it asks no model, reads no file, starts no program and looks at no clock.
 
 mod checker;
 pub mod checkers;

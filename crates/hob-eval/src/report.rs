@@ -33,6 +33,7 @@ pub struct ItemOutcome {
     pub size: String,
     /// 0 to 1.
     pub score: f64,
+    /// Never `Open`: an open question is in no score.
     pub verdict: Verdict,
     /// Time to the first visible character. `None`: none was ever visible.
     pub ttfv_ms: Option<f64>,

@@ -1,5 +1,5 @@
 //! Checks a number within a tolerance, and its unit where one is stated.
-//! A number without a unit passes, because the prompt names the unit. A wrong unit is wrong.
+//! A number without a known unit passes, because the prompt names the unit. Another unit that hob knows is wrong.
 
 use serde::{Deserialize, Serialize};
 
@@ -71,10 +71,11 @@ mod tests {
     use crate::Verdict;
 
     #[test]
-    fn value_and_unit_count() {
+    fn the_value_and_a_known_unit_must_be_right() {
         let rows = [
             ("Answer: 12.5 km/h", Verdict::Correct),
             ("Answer: 12.5", Verdict::Correct),
+            ("Answer: 12.5 leagues", Verdict::Correct),
             ("Answer: 12.55 km/h", Verdict::Correct),
             ("Answer: 12.7 km/h", Verdict::Wrong),
             ("Answer: 12.5 m/s", Verdict::Wrong),

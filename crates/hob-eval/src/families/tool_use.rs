@@ -1,5 +1,5 @@
 //! Tool use: several tools are offered, and the request needs exactly one call or none.
-//! The size is the number of tools offered. Tools that look like the right one are offered first.
+//! The size is the number of tools offered. Tools similar to the right one are among them before any others.
 
 mod catalog;
 mod requests;
@@ -48,7 +48,7 @@ pub fn item(seed: u64, size: &str, index: u32) -> Option<Item> {
     })
 }
 
-/// The first tool of the group, the tools similar to it, and others, in a random order.
+/// `count` tools in a random order: the first of the group, then those similar to it, and others if there is room.
 fn offered(group: usize, count: usize, draw: &mut Draw) -> Vec<&'static Tool> {
     let mut others: Vec<&Tool> = GROUPS
         .iter()

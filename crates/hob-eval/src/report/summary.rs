@@ -1,4 +1,4 @@
-//! The summary of one arm: accuracy, time, tokens and energy, each with the number of items it rests on.
+//! The summary of one arm: accuracy, time, tokens and energy, and over how many items.
 //! An answer that never came is counted apart from a wrong one.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ pub struct Summary {
     pub accuracy: Estimate,
     /// Mean score, with Wilson's interval.
     pub mean_score: Estimate,
-    /// Number of items by verdict, for verdicts that occurred. Without open questions.
+    /// Number of items by verdict, for verdicts that occurred.
     pub verdicts: BTreeMap<Verdict, usize>,
     /// Share of items without an answer (`NoAnswer` and `Budget`), with Wilson's interval.
     pub without_answer: Estimate,
@@ -66,7 +66,7 @@ impl Summary {
     fn over(items: &[&ItemOutcome], seed: u64) -> Option<Summary> {
         let n = items.len();
         let mut verdicts: BTreeMap<Verdict, usize> = BTreeMap::new();
-        for item in items.iter().filter(|item| item.verdict != Verdict::Open) {
+        for item in items {
             *verdicts.entry(item.verdict).or_default() += 1;
         }
         let count = |verdict| verdicts.get(&verdict).copied().unwrap_or_default();

@@ -128,7 +128,7 @@ fn is_listed(words: &Words, line: &str) -> bool {
         || is_value()
 }
 
-/// Sentences that state something.
+/// The sentences of a line, without questions, assumptions and doubts.
 pub(super) fn sentences(line: &str) -> impl Iterator<Item = &str> {
     let mut rest = line;
     let pieces = std::iter::from_fn(move || {
@@ -151,8 +151,9 @@ pub(super) fn sentences(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// "1. Alice, red, tea" with a value of each attribute. Only where nothing else can be read, because numbered clues look
-/// alike. "Colors: red, blue, green" is not read: it would take the question's lists of values for an answer.
+/// Reads lines such as "1. Alice, red, tea", with a value of each attribute. It is used only if nothing else can be read,
+/// because numbered clues look the same. "Colors: red, blue, green" is not read: it would take the question's lists of
+/// values for an answer.
 pub(super) fn read_numbered(words: &Words, text: &str) -> Cells {
     let mut cells = Cells::none(words);
     for line in text.lines() {
