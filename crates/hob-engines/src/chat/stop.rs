@@ -67,7 +67,7 @@ impl Characters {
         let mut text = String::new();
         for chunk in self.begun.utf8_chunks() {
             text.push_str(chunk.valid());
-            // At the end, it may be an incomplete character. Then this sign is removed below.
+            // The last bytes may be an incomplete character. Then this sign is removed below.
             if !chunk.invalid().is_empty() {
                 text.push(char::REPLACEMENT_CHARACTER);
             }
@@ -137,9 +137,9 @@ mod tests {
     #[test]
     fn bytes_wait_for_the_rest_of_their_character() {
         let mut characters = Characters::default();
-        let hearth = "🔥".as_bytes();
-        assert_eq!(characters.push(&hearth[..2]), "");
-        assert_eq!(characters.push(&hearth[2..]), "🔥");
+        let fire = "🔥".as_bytes();
+        assert_eq!(characters.push(&fire[..2]), "");
+        assert_eq!(characters.push(&fire[2..]), "🔥");
         assert_eq!(characters.push(&[0xFF, b'a', 0xC3]), "\u{FFFD}a");
         assert_eq!(characters.push(&[0xA9]), "é");
     }

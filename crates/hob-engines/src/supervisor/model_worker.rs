@@ -10,8 +10,8 @@ use hob_core::{KeepAlive, MemoryUse, ModelError, ModelLifecycle, ModelState};
 
 use super::Supervisor;
 
-/// `C` holds what requests need besides the process, and has the trait of its kind of model. Dereferences to
-/// the supervisor, whose methods are the worker's.
+/// `C` holds what requests need besides the process. For each `C`, a `client.rs` implements the trait of its kind of model.
+/// Dereferences to the supervisor, so that the supervisor's methods are also methods of the worker.
 #[derive(Debug)]
 pub struct ModelWorker<C> {
     pub(crate) supervisor: Supervisor,

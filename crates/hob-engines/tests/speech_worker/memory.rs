@@ -1,5 +1,4 @@
-//! Memory that several models share: who leaves when asked to, who waits for room, and that no request
-//! is ever cut off by it.
+//! Memory that several models share: idle models are unloaded, others wait for room, and no request is cut off.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,9 +16,10 @@ use super::*;
 #[derive(Debug, Default)]
 struct StagedRoom {
     says: Mutex<Vec<Says>>,
-    /// How many wait for it.
+    /// Number of models that wait for memory.
     queued: AtomicUsize,
-    is_over: AtomicBool,
+    /// Whether the loaded model has had its turn, so that it may begin no other request.
+    has_had_its_turn: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,13 +65,13 @@ impl StagedRoom {
 }
 
 #[derive(Debug)]
-struct StagedPlace(Arc<StagedRoom>);
+struct StagedRequest(Arc<StagedRoom>);
 
-/// As the supervisor knows it.
+/// The model's part in the room, which the supervisor gets.
 #[derive(Debug)]
-struct Seat(Arc<StagedRoom>);
+struct StagedBroker(Arc<StagedRoom>);
 
-impl MemoryBroker for Seat {
+impl MemoryBroker for StagedBroker {
     fn check_room(&self) -> Result<(), ModelError> {
         let says = self.0.says.lock().expect("not poisoned").last().copied();
         if matches!(says, Some(Says::Never)) { Err(too_large()) } else { Ok(()) }
@@ -79,15 +79,15 @@ impl MemoryBroker for Seat {
 
     fn queue(&self) -> Box<dyn MemoryRequest> {
         self.0.queued.fetch_add(1, Ordering::SeqCst);
-        Box::new(StagedPlace(Arc::clone(&self.0)))
+        Box::new(StagedRequest(Arc::clone(&self.0)))
     }
 
     fn admit_request(&self) -> bool {
-        !self.0.is_over.load(Ordering::SeqCst)
+        !self.0.has_had_its_turn.load(Ordering::SeqCst)
     }
 }
 
-impl MemoryRequest for StagedPlace {
+impl MemoryRequest for StagedRequest {
     fn try_reserve(&mut self) -> BoxFuture<'_, MemoryDecision> {
         let asked = match self.0.next() {
             Says::Granted => MemoryDecision::Granted(Box::new(())),
@@ -99,7 +99,7 @@ impl MemoryRequest for StagedPlace {
     }
 }
 
-impl Drop for StagedPlace {
+impl Drop for StagedRequest {
     fn drop(&mut self) {
         self.0.queued.fetch_sub(1, Ordering::SeqCst);
     }
@@ -107,7 +107,7 @@ impl Drop for StagedPlace {
 
 fn in_room(room: &Arc<StagedRoom>) -> SpeechWorker {
     let mut options = options();
-    options.supervisor.room = Some(Arc::new(Seat(Arc::clone(room))));
+    options.supervisor.room = Some(Arc::new(StagedBroker(Arc::clone(room))));
     start(options)
 }
 
@@ -121,7 +121,7 @@ async fn an_idle_worker_leaves_when_asked_and_gives_its_memory_back() {
     let pid = worker.pid().expect("loaded");
     assert!(worker.idle_for().is_some());
     assert!(worker.unload_if_idle().await);
-    assert!(!is_alive(pid), "its process is gone when that is said");
+    assert!(!is_alive(pid), "the process ends before the answer");
     assert_eq!((worker.state(), worker.idle_for()), (ModelState::Cold, None));
     assert!(worker.unload_if_idle().await, "it takes no memory");
     worker.load().await.expect("it comes back");
@@ -150,7 +150,11 @@ async fn a_worker_that_is_being_loaded_stays() {
         worker.unload_if_idle().await
     });
     loaded.expect("it loads");
-    assert!(!left || worker.state() == ModelState::Cold, "only one of them is true");
+    assert!(
+        !left || worker.state() == ModelState::Cold,
+        "a worker that says it has left is {:?}",
+        worker.state()
+    );
 }
 
 /// Requests and evictions, all at the same time: every request gets a whole answer or a time to try again.
@@ -232,7 +236,7 @@ async fn a_model_that_waits_for_others_names_them_and_loads_after_them() {
 }
 
 #[tokio::test]
-async fn who_gives_up_waiting_leaves_the_queue() {
+async fn a_model_that_gives_up_waiting_leaves_the_queue() {
     let room = StagedRoom::new(&[Says::Later]);
     let worker = in_room(&room);
     assert_eq!(worker.load().await, Err(no_room()));
@@ -245,8 +249,8 @@ async fn a_model_that_has_had_its_turn_is_asked_again_after_the_others() {
     let room = StagedRoom::new(&[Says::Granted]);
     let worker = in_room(&room);
     worker.load().await.expect("there is room");
-    room.is_over.store(true, Ordering::SeqCst);
+    room.has_had_its_turn.store(true, Ordering::SeqCst);
     assert!(matches!(refused(&worker).await, ModelError::Loading { .. }));
-    room.is_over.store(false, Ordering::SeqCst);
+    room.has_had_its_turn.store(false, Ordering::SeqCst);
     assert_eq!(say(&worker, "Hello.", "af_plain").await.error, None);
 }

@@ -1,4 +1,4 @@
-//! Random schemas of arguments, from all keywords that hob enforces.
+//! Random schemas of arguments, from the keywords that hob enforces (without `oneOf` and `additionalItems`).
 
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
@@ -23,6 +23,7 @@ const NAMES: [&str; 14] = [
 const PATTERNS: &str = r"
     ^[A-Z]{2}-[0-9]+$ ab+c ^\d{3}$ ^(foo|bar)[0-9]*$ [^a-z] ^https?:// \.rs$ ^$|^x
     ^[\w.]+@[\w.]+$";
+/// Formats that hob enforces, and `colour`, which it does not know.
 const FORMATS: &str = "
     date-time time date duration email hostname ipv4 ipv6 uuid uri colour";
 const BOUNDS: [f64; 11] = [-1e6, -1000.5, -1.0, -0.25, 0.0, 0.001, 0.1, 1.0, 2.75, 99.9, 1e6];
