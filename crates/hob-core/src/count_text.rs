@@ -1,5 +1,5 @@
 //! Counts as people read them: "1 model", "2 models", "195,072".
-//! Only nouns with a regular plural are used so.
+//! Callers pass only nouns that form their plural with `s`.
 
 use std::fmt::Display;
 

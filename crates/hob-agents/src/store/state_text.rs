@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// Steps and bytes after which a state is written whole again.
 const CHANGES_MAX: u32 = 64;
 const CHANGES_BYTES_MAX: usize = 1 << 20;
-/// Texts are compared in blocks of so many bytes.
+/// Bytes of a block. Comparing texts block by block is faster than byte by byte.
 const BLOCK_BYTES: usize = 64;
 
 /// A state as this process has written it.

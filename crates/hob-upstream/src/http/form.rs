@@ -21,16 +21,22 @@ impl Form {
 
     #[must_use]
     pub(crate) fn text(mut self, name: &str, text: &str) -> Form {
-        let head = format!("form-data; name=\"{}\"\r\n\r\n{text}\r\n", quoted(name));
+        let head = format!("form-data; name=\"{}\"\r\n\r\n{text}\r\n", escaped(name));
         self.begin(&head);
         self
     }
 
     #[must_use]
-    pub(crate) fn file(mut self, name: &str, file_name: &str, kind: &str, bytes: Bytes) -> Form {
-        let (name, file_name) = (quoted(name), quoted(file_name));
+    pub(crate) fn file(
+        mut self,
+        name: &str,
+        file_name: &str,
+        content_type: &str,
+        bytes: Bytes,
+    ) -> Form {
+        let (name, file_name) = (escaped(name), escaped(file_name));
         let head = format!(
-            "form-data; name=\"{name}\"; filename=\"{file_name}\"\r\nContent-Type: {kind}\r\n\r\n"
+            "form-data; name=\"{name}\"; filename=\"{file_name}\"\r\nContent-Type: {content_type}\r\n\r\n"
         );
         self.begin(&head);
         self.pieces.extend([bytes, Bytes::from_static(b"\r\n")]);
@@ -53,6 +59,6 @@ impl Form {
 }
 
 /// Percent-encodes quotes and line ends, like browsers.
-fn quoted(name: &str) -> String {
+fn escaped(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }

@@ -11,13 +11,12 @@ use serde::{Deserialize, Deserializer};
 use crate::WireError;
 use crate::request_value::{Either, check_count, number_within, out_of_range};
 
-/// Texts that may end an answer, each of so many bytes.
+/// Maximum number of stop texts, and maximum bytes of each.
 const STOPS_MAX: usize = 16;
 const STOP_BYTES_MAX: usize = 256;
 
-/// Tokens whose likelihood is shifted.
+/// Maximum number of tokens in `logit_bias`, and the largest bias in both directions.
 const BIASES_MAX: usize = 1024;
-
 const BIAS_MAX: f64 = 100.0;
 
 /// Fields that choose the next token.
@@ -115,7 +114,7 @@ fn seed_number<'de, D: Deserializer<'de>>(value: D) -> Result<Option<i128>, D::E
     Ok(seed)
 }
 
-/// A key that is not a token id has no token to change.
+/// The biases by token id. Adds keys that are not token ids to `ignored`.
 fn logit_bias(
     biases: BTreeMap<String, f64>,
     ignored: &mut Vec<String>,
