@@ -29,7 +29,7 @@ pub(crate) struct Recipe<'a> {
     pub(crate) lexicon: &'a BTreeMap<String, String>,
 }
 
-/// Holds the lock until it is dropped.
+/// The folder, which is locked until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PartFolder {
     folder: PathBuf,
@@ -52,9 +52,9 @@ impl PartFolder {
         let broken = |error| Failure::io("cannot use the folder of parts", &error);
         fs_err::create_dir_all(&folder).map_err(broken)?;
         let recipe_file = folder.join(RECIPE);
-        let is_strange =
+        let has_other_files =
             !recipe_file.exists() && fs_err::read_dir(&folder).map_err(broken)?.next().is_some();
-        if is_strange {
+        if has_other_files {
             let failure = Failure::usage(format!("{} holds other files", folder.display()));
             return Err(failure.hint("move them away: hob keeps the parts of the book there"));
         }

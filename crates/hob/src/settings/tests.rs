@@ -1,4 +1,4 @@
-//! Which source of a setting wins, as a table.
+//! Which source of a setting wins, what the defaults are, and which settings are refused.
 
 use hob_core::{KeepAlive, KvType};
 
@@ -201,8 +201,8 @@ fn a_file_without_a_key_is_refused() {
 
 #[test]
 fn a_user_without_a_home_must_name_one() {
-    let nobody = Environment::default();
-    let failure = Settings::resolve(&Overrides::default(), &nobody, &LoadedConfig::default());
+    let empty = Environment::default();
+    let failure = Settings::resolve(&Overrides::default(), &empty, &LoadedConfig::default());
     assert_eq!(failure.expect_err("no place").exit, crate::failure::Exit::Usage);
 }
 
@@ -292,7 +292,7 @@ fn the_transcription_model_loads_when_the_chat_model_does_unless_its_table_diffe
 
 #[test]
 fn a_context_that_is_typed_beats_the_file_s() {
-    let file = written("[chat]\ncontext_tokens = 4096\nkeep_alive = \"5m\"");
+    let file = written("[chat]\ncontext_tokens = 4096");
     let settle = |context_tokens| {
         let flags = Overrides { context_tokens, ..Overrides::default() };
         settle(&flags, &environment(), &file).chat.context_tokens.map(NonZeroU32::get)
@@ -374,7 +374,7 @@ fn a_model_without_a_file_or_with_a_taken_name_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_file_is_called_as_it_is() {
+fn a_model_file_has_the_name_of_the_file_without_gguf() {
     for (path, name) in
         [("/models/Qwen3-4B.Q4_K_M.gguf", "Qwen3-4B.Q4_K_M"), ("a.gguf", "a"), ("b", "b")]
     {

@@ -5,10 +5,11 @@ use hob_agents::{EventKind, RunEvent, RunState, TeamRunStatus, WorkLimits};
 use hob_core::one_line;
 
 use crate::printer::count_text;
+
 /// Longest text of an event in characters.
 const SHOWN_MAX: usize = 100;
 
-/// An agent's name, with its number if others of this name work at the same time.
+/// An agent's name. If several of one name work at the same time, all but the first have their number.
 fn named(agent: &str, number: Option<u32>) -> String {
     match number {
         Some(number) if number > 1 => format!("{agent} {number}"),
@@ -152,7 +153,7 @@ pub(crate) fn summary_with(status: &str, state: &RunState) -> String {
     let used = &state.used;
     format!(
         "{status}: {}, {} + {} tokens{}, {:.1} s; run {}",
-        count_text(used.turns as usize, "turn"),
+        count_text(used.turns, "turn"),
         used.prompt_tokens,
         used.answer_tokens,
         if used.cost > 0.0 { cost_text(used.cost) } else { String::new() },
@@ -162,7 +163,7 @@ pub(crate) fn summary_with(status: &str, state: &RunState) -> String {
 }
 
 fn limits_text(budget: &WorkLimits) -> String {
-    let mut limits = count_text(budget.turns as usize, "turn");
+    let mut limits = count_text(budget.turns, "turn");
     for (limit, unit) in [(budget.tokens, "tokens"), (budget.time_s, "s")] {
         if let Some(limit) = limit {
             limits += &format!(", {limit} {unit}");
