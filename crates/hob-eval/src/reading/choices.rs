@@ -17,9 +17,14 @@ static LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// After a letter: another one, as in `A, B and D`.
-static NEXT_LETTER: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^\)?,\s*\(?([A-Z])\)?(?:[,.:]|\s+(?:and|or|are)\b|\s*$)").ok());
+/// After a letter: another one, as in `A, B and D`, `(A) or (B)`.
+static NEXT_LETTER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"^\)?(?:,\s*(?:(?:and|or)\s+)?|\s+(?:and|or)\s+)",
+        r"\(?([A-Z])\)?(?:[,.:\]]|\s+(?:and|or|are)\b|\s*$)",
+    ))
+    .ok()
+});
 
 /// Anywhere in a line: `option B`, `(B)`.
 static MENTION: LazyLock<Option<Regex>> =
