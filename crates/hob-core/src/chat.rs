@@ -70,7 +70,7 @@ pub struct ChatCard {
     pub template: Option<String>,
     /// Accepts tools, in its template's form or described in a system message.
     pub calls_tools: bool,
-    /// May think before it answers: its template mentions thinking, or it is a model of another server.
+    /// May think before it answers: its template mentions thinking, or it is a team or a model of another server.
     pub thinks: bool,
     /// The vocabulary has tokens for fill-in-the-middle.
     pub infills: bool,

@@ -149,8 +149,8 @@ fn filter(sockets: Sockets) -> Result<BpfProgram, Box<dyn std::error::Error>> {
     Ok(program)
 }
 
-/// Rules that match the kinds of sockets to refuse. An empty list matches every socket. All kinds but these few are refused,
-/// because a network of its own does not keep a command from reaching the machine or its kernel through them.
+/// Rules that match the kinds of sockets to refuse. An empty list matches every socket. Kinds other than the allowed ones are
+/// refused, because through them a command reaches the machine or its kernel even from a network of its own.
 fn refused_sockets(sockets: Sockets) -> Result<Vec<SeccompRule>, Box<dyn std::error::Error>> {
     let allowed: &[libc::c_int] = match sockets {
         Sockets::None => return Ok(Vec::new()),

@@ -17,8 +17,8 @@ pub struct RealtimeSettings {
     pub output: OutputModality,
     pub input_encoding: SoundEncoding,
     pub noise_reduction: Option<NoiseReduction>,
-    /// Whether and how the client gets the text of its speech. `None`: a conversation transcribes for itself, because chat
-    /// models read text; a transcription session sends the text to the client anyway.
+    /// Whether and how the client gets the text of its speech. `None`: in a conversation, only the chat model gets the text;
+    /// in a transcription session, the client gets it anyway.
     pub transcription: Option<InputTranscription>,
     /// `None`: the client says when a turn ends.
     pub turn_detection: Option<TurnDetection>,
