@@ -117,7 +117,8 @@ impl Constrainer {
         wanted: &AnswerRules<'_>,
         relaxed: &Relaxed,
     ) -> Result<Option<Plan>, ConstraintError> {
-        grammar::plan(wanted, &self.vocabulary, relaxed)
+        let plan = grammar::plan(wanted, &self.vocabulary, relaxed)?;
+        Ok(plan.map(|plan| Plan { strictness: wanted.strictness(), ..plan }))
     }
 
     fn constraint(

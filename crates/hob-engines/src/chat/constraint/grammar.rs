@@ -26,7 +26,7 @@ pub(super) enum Begins {
     WithATrigger,
 }
 
-/// A grammar as text: equal texts compile to equal grammars.
+/// A grammar as text: equal plans compile to equal grammars, or fail equally.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Plan {
     pub(super) lark: String,
@@ -39,6 +39,8 @@ pub(super) struct Plan {
     pub(super) hints: Vec<String>,
     /// Keywords that the grammar does not enforce.
     pub(super) ignored: Vec<String>,
+    /// [`AnswerRules::strictness`]: if the text does not compile, only schemas without `strict` may be relaxed.
+    pub(super) strictness: Vec<bool>,
 }
 
 impl Plan {

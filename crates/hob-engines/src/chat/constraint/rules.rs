@@ -23,6 +23,12 @@ impl AnswerRules<'_> {
             (output, _) => output.field(),
         }
     }
+
+    /// Whether each schema must be enforced completely: that of the output, then those of the tools.
+    pub(super) fn strictness(&self) -> Vec<bool> {
+        let tools = self.tools.iter().flat_map(|rules| rules.tools);
+        std::iter::once(self.strict).chain(tools.map(|tool| tool.strict)).collect()
+    }
 }
 
 /// The tool calls that an answer may contain.
