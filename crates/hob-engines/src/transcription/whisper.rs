@@ -336,7 +336,9 @@ impl Whisper {
         if cancelled() {
             return Err(TranscribeError::Cancelled);
         }
-        let mel = self.mel.spectrogram(samples, window.positions * 2);
+        let frames = window.positions * 2;
+        let mut mel = self.mel.spectrogram(samples, frames);
+        noise::fill_silence_after(samples, &mut mel, frames);
         encoder::encode(&self.weights, &self.sizes, &mut self.backends, &mel, cancelled)
     }
 

@@ -1,5 +1,7 @@
 //! How noisy a sound is. In noise, the likeliest next token is often not part of the likeliest text, even if the decoder is
-//! sure of it. Then hob follows several texts from the beginning.
+//! sure of it. Then hob follows several texts from the beginning, and no total silence follows the sound.
+
+use super::mel::HOP;
 
 /// Samples of a frame: 20 ms.
 const FRAME: usize = 320;
@@ -17,6 +19,16 @@ pub(super) fn is_noisy(samples: &[f32]) -> bool {
     let at = |share: f64| powers.get((powers.len() as f64 * share) as usize).copied();
     let (Some(quiet), Some(loud)) = (at(QUIET), at(LOUD)) else { return false };
     loud < quiet * 10.0_f32.powf(RANGE_DB_MIN / 10.0)
+}
+
+/// Fills the spectrogram after a noisy sound with the middle of its scale, which is about the level of quiet noise. With
+/// silence there, Whisper base writes more wrong words (`docs/reference/performance.md`).
+pub(super) fn fill_silence_after(samples: &[f32], mel: &mut [f32], frames: usize) {
+    if is_noisy(samples) {
+        // The last frame of the sound contains silence, too.
+        let from = (samples.len() / HOP).min(frames);
+        mel.chunks_exact_mut(frames).for_each(|band| band[from..].fill(0.0));
+    }
 }
 
 #[cfg(test)]
@@ -40,5 +52,19 @@ mod tests {
             assert_eq!(is_noisy(&sound(noise_db)), expected, "{noise_db} dB");
         }
         assert!(!is_noisy(&[]) && !is_noisy(&sound(60.0)));
+    }
+
+    #[test]
+    fn only_noisy_sound_is_followed_by_the_middle_of_the_scale() {
+        for (noise_db, after) in [(10.0, 0.0), (40.0, -1.0)] {
+            let samples = sound(noise_db);
+            let frames = samples.len() / HOP + 50;
+            let mut mel = vec![-1.0; 2 * frames];
+            fill_silence_after(&samples, &mut mel, frames);
+            for band in mel.chunks_exact(frames) {
+                assert_eq!((band[frames - 51], band[frames - 50]), (-1.0, after), "{noise_db} dB");
+                assert_eq!(band[frames - 1], after, "{noise_db} dB");
+            }
+        }
     }
 }
