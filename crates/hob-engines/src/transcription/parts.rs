@@ -307,7 +307,8 @@ mod tests {
         check(&[(0.9, 30)], &[0..30]);
         // A pause of a second does not end a part, and one of three seconds does.
         check(&[(0.9, 30), (0.1, 31), (0.9, 30)], &[0..91]);
-        check(&[(0.9, 30), (0.1, 93), (0.9, 30)], &[0..39, 93..153]);
+        check(&[(0.9, 30), (0.1, 93), (0.9, 30)], &[0..39, 39..153]);
+        check(&[(0.9, 30), (0.1, 250), (0.9, 30)], &[0..39, 95..310]);
         // Between the thresholds, a frame continues what was before.
         check(&[(0.4, 30), (0.9, 10), (0.4, 10), (0.0, 100)], &[0..59]);
     }
