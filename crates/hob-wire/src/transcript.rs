@@ -124,7 +124,8 @@ struct ChunkingObject {
     #[serde(default, deserialize_with = "number_within::<_, 0, 1>")]
     #[schemars(range(min = 0, max = 1))]
     threshold: Option<f32>,
-    /// Milliseconds of sound that are kept before the first speech of a part, from 0 to 5,000. Default: 960.
+    /// Milliseconds of sound that are kept before the first speech of a part, from 0 to 5,000.
+    /// Default: at least 960, and more in a part that is then no longer than 6.9 s.
     #[serde(default, deserialize_with = "count_within::<_, 0, 5_000>")]
     #[schemars(range(min = 0, max = 5_000))]
     prefix_padding_ms: Option<u32>,

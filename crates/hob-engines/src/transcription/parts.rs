@@ -14,8 +14,8 @@ pub(super) const SPEECH_MIN: f32 = 0.5;
 pub(super) const PAUSE_MAX: f32 = silence_below(SPEECH_MIN);
 /// Frames kept before the first speech of a part: 960 ms. In noise, words are there before they are certainly speech.
 const LEAD: usize = 30;
-/// Frames (6.9 s) up to which a part of a recording has all sound before its speech: the engine's shortest window is longer,
-/// so they cost nothing. In noise, the detector misses whole words at the beginning.
+/// A part of a recording has more sound before its speech, if it is then no longer than this (6.9 s): the engine's shortest
+/// window is longer, so it costs nothing. In noise, the detector misses whole words at the beginning.
 const SHORT_PART_FRAMES: usize = (6.9 * FRAMES_PER_SECOND) as usize;
 /// Frames kept after the last speech of a part: 288 ms. Whisper loses words at hard cuts.
 const TAIL: usize = 9;
@@ -62,7 +62,7 @@ pub struct CutOptions {
     pause_frames: usize,
     /// Frames kept before the first speech of a part.
     lead_frames: usize,
-    /// A part that is no longer than this has all frames before its first speech.
+    /// A part has more frames before its first speech, if it is then no longer than this.
     short_part_frames: usize,
     /// Thresholds for speech and for a pause, like [`SPEECH_MIN`] and [`PAUSE_MAX`].
     speech_min: f32,
