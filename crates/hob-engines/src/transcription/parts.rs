@@ -39,7 +39,8 @@ const CUT_FIRST: usize = (4.0 * FRAMES_PER_SECOND) as usize;
 pub struct SoundPart {
     /// Number of samples before it.
     pub start_sample: u64,
-    /// Sample after its last speech, counted from the beginning of the recording.
+    /// Its first sample of speech, and the one after the last, counted from the beginning of the recording.
+    pub speech_start: u64,
     pub speech_end: u64,
     pub samples: Vec<f32>,
 }
@@ -48,6 +49,12 @@ impl SoundPart {
     /// Sample after its last one.
     pub fn end_sample(&self) -> u64 {
         self.start_sample + self.samples.len() as u64
+    }
+
+    /// Its samples without the sound that only a short part has before its speech.
+    pub fn spoken_samples(&self) -> usize {
+        let spoken = (self.end_sample() - self.speech_start) as usize;
+        self.samples.len().min(LEAD * FRAME_SAMPLES + spoken)
     }
 
     /// Whether both contain the same speech. The silence after it may differ.
@@ -190,23 +197,28 @@ impl SoundCutter {
     pub fn open_part(&self) -> Option<SoundPart> {
         let is_kept = is_speech(self.probabilities.iter().copied(), self.options.speech_min);
         let speech = self.speech.as_ref().filter(|_| is_kept)?;
-        let speech_end = self.start_sample + (speech.end * FRAME_SAMPLES) as u64;
-        let (start_sample, samples) = (self.start_sample, self.samples.clone());
-        Some(SoundPart { start_sample, speech_end, samples })
+        Some(self.part(speech, self.samples.clone()))
     }
 
     /// Ends the part before this frame. The frames after it begin the next part. Returns `None` if the part has no speech.
     fn cut_at(&mut self, end: usize) -> Option<SoundPart> {
-        let start_sample = self.start_sample;
+        let speech = self.speech.take()?;
         let rest = self.samples.split_off(end * FRAME_SAMPLES);
         let samples = std::mem::replace(&mut self.samples, rest);
         let is_kept = is_speech(self.probabilities.drain(..end), self.options.speech_min);
-        self.start_sample += samples.len() as u64;
-        let speech_end = self.speech.as_ref().map_or(end, |speech| speech.end.min(end));
-        let rest = self.speech.take().filter(|speech| speech.end > end);
-        self.speech = rest.map(|speech| speech.start.saturating_sub(end)..speech.end - end);
-        let speech_end = start_sample + (speech_end * FRAME_SAMPLES) as u64;
-        is_kept.then_some(SoundPart { start_sample, speech_end, samples })
+        let part = self.part(&(speech.start.min(end)..speech.end.min(end)), samples);
+        self.start_sample = part.end_sample();
+        self.speech =
+            (speech.end > end).then(|| speech.start.saturating_sub(end)..speech.end - end);
+        is_kept.then_some(part)
+    }
+
+    /// A part that begins with the first frame that is held.
+    fn part(&self, speech: &Range<usize>, samples: Vec<f32>) -> SoundPart {
+        let start_sample = self.start_sample;
+        let at = |frame: usize| start_sample + (frame * FRAME_SAMPLES) as u64;
+        let (speech_start, speech_end) = (at(speech.start), at(speech.end));
+        SoundPart { start_sample, speech_start, speech_end, samples }
     }
 
     /// Where to cut a part that has become too long.
@@ -394,6 +406,17 @@ mod tests {
             .find_map(|probability| parts.push(&[0.0; FRAME_SAMPLES], probability));
         let later = later.expect("a part");
         assert!(later.says_the_same_as(&open) && later.end_sample() > open.end_sample());
+    }
+
+    #[test]
+    fn only_a_second_before_speech_counts_as_spoken() {
+        let mut parts = SoundCutter::new(CutOptions::default());
+        for probability in sound(&[(0.0, 150), (0.9, 20)]) {
+            parts.push(&[0.0; FRAME_SAMPLES], probability);
+        }
+        let part = parts.finish().expect("a part");
+        let samples = [part.samples.len(), part.spoken_samples()];
+        assert_eq!(samples, [170 * FRAME_SAMPLES, 50 * FRAME_SAMPLES]);
     }
 
     #[test]

@@ -279,7 +279,7 @@ impl<V: VoiceDetector> Recording<V> {
             .then(|| PauseWatch::new(self.vad.clone(), self.rest.clone(), is_speech))
     }
 
-    /// How to hear a part of so many samples.
+    /// How to hear a part of so many samples with speech.
     pub(super) fn options(&self, samples: usize) -> WhisperOptions {
         WhisperOptions {
             task: self.begin.task,
@@ -316,7 +316,7 @@ impl<V: VoiceDetector> Recording<V> {
     pub(super) fn add_part(&mut self, part: &SoundPart, text: WhisperText) -> Vec<TranscriptEvent> {
         let start_s = part.start_sample as f64 / RATE_HZ;
         let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
-        let samples = part.samples.len();
+        let samples = part.spoken_samples();
         let is_longest = self.detected.as_ref().is_none_or(|(_, longest)| samples > *longest);
         if is_longest && !whole.trim().is_empty() {
             self.detected = Some((text.language, samples));
@@ -416,8 +416,11 @@ mod tests {
             (2, "en", " Okay.", [Some("de"), None], "german"),
             (6, "de", " Wir fangen an.", [Some("de"), Some("de")], "german"),
         ] {
-            let sound = vec![0.0; samples(seconds)];
-            let part = SoundPart { start_sample: 0, speech_end: 0, samples: sound };
+            // Silence of 3 s comes before the 960 ms that every part may have before its speech.
+            let sound = vec![0.0; samples(3 + seconds)];
+            let speech_start = (samples(3) + 30 * FRAME_SAMPLES) as u64;
+            let (start_sample, speech_end) = (0, sound.len() as u64);
+            let part = SoundPart { start_sample, speech_start, speech_end, samples: sound };
             let segment = Segment { text: text.to_owned(), ..Segment::default() };
             let (language, segments) = (language.to_owned(), vec![segment]);
             let text = WhisperText { language, segments, ..WhisperText::default() };

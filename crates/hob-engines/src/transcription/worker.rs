@@ -261,14 +261,14 @@ impl<T: Transcriber, V: VoiceDetector + Clone> Engine<T, V> {
             Task::Wait | Task::Refuse(_) => Ok(()),
             Task::Keep(part, text) => self.add(stream, |recording| recording.add_part(&part, text)),
             Task::Hear(part) => {
-                let options = recording.options(part.samples.len());
+                let options = recording.options(part.spoken_samples());
                 let has_left = || inbox.has_left(stream);
                 let text = self.text(stream, (&part, &options), &has_left)?;
                 let Some(text) = text else { return Ok(()) };
                 self.add(stream, |recording| recording.add_part(&part, text))
             }
             Task::Peek(part, reason) => {
-                let options = recording.peek_options(part.samples.len(), reason);
+                let options = recording.peek_options(part.spoken_samples(), reason);
                 let watch = recording.pause_watch(&part, reason).map(RefCell::new);
                 let is_paused = || {
                     watch.as_ref().is_some_and(|one| inbox.is_paused(stream, &mut one.borrow_mut()))
