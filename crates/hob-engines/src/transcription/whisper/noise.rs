@@ -10,6 +10,10 @@ const QUIET: f64 = 0.1;
 const LOUD: f64 = 0.9;
 /// Speech that is less than this above the quiet frames, in decibels, is noisy. With white noise of 10 dB it is about 15 dB above them.
 const RANGE_DB_MIN: f32 = 20.0;
+/// A short word after a long pause is in fewer frames than the loudest tenth. So sound is not noisy, either, if this many
+/// frames (200 ms) are so much above the quiet ones, in decibels. With white noise of 10 dB they are about 17 dB above them.
+const WORD_FRAMES: usize = 10;
+const WORD_DB_MIN: f32 = 30.0;
 
 /// Whether the loud parts of a sound are little louder than its quiet ones.
 pub(super) fn is_noisy(samples: &[f32]) -> bool {
@@ -18,7 +22,9 @@ pub(super) fn is_noisy(samples: &[f32]) -> bool {
     powers.sort_unstable_by(f32::total_cmp);
     let at = |share: f64| powers.get((powers.len() as f64 * share) as usize).copied();
     let (Some(quiet), Some(loud)) = (at(QUIET), at(LOUD)) else { return false };
-    loud < quiet * 10.0_f32.powf(RANGE_DB_MIN / 10.0)
+    let word = powers[powers.len().saturating_sub(WORD_FRAMES)];
+    let above = |decibels: f32| quiet * 10.0_f32.powf(decibels / 10.0);
+    loud < above(RANGE_DB_MIN) && word < above(WORD_DB_MIN)
 }
 
 /// Fills the spectrogram after a noisy sound with the middle of its scale, which is about the level of quiet noise. With
@@ -52,6 +58,15 @@ mod tests {
             assert_eq!(is_noisy(&sound(noise_db)), expected, "{noise_db} dB");
         }
         assert!(!is_noisy(&[]) && !is_noisy(&sound(60.0)));
+    }
+
+    #[test]
+    fn a_long_pause_before_a_clear_word_is_not_noisy() {
+        let word = |noise_db: f32| {
+            let one = sound(noise_db);
+            [one[4_000..8_000].repeat(24), one[..4_000].to_vec()].concat()
+        };
+        assert!(is_noisy(&word(10.0)) && !is_noisy(&word(45.0)));
     }
 
     #[test]
