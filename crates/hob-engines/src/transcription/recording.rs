@@ -27,6 +27,9 @@ const LANGUAGE_SAMPLES_MIN: usize = 5 * Sound::RATE_HZ as usize;
 /// Pieces of at most a second that one turn reads. A file that is silent for hours would keep the engine otherwise.
 const TURN_PIECES_MAX: usize = 30;
 
+/// Seconds before the first certain speech in which it may really have begun.
+const ONSET_S: f64 = 0.2;
+
 const RATE_HZ: f64 = Sound::RATE_HZ as f64;
 
 /// A request whose sound is being heard.
@@ -314,7 +317,13 @@ impl<V: VoiceDetector> Recording<V> {
 
     /// The events of a part that is complete.
     pub(super) fn add_part(&mut self, part: &SoundPart, text: WhisperText) -> Vec<TranscriptEvent> {
-        let start_s = part.start_sample as f64 / RATE_HZ;
+        let [start_s, speech_s] =
+            [part.start_sample, part.speech_start].map(|at| at as f64 / RATE_HZ);
+        // Whisper often lets its first word begin with the sound. A word that ends before the first certain speech stays.
+        let begin = |from_s: f64, to_s: f64| match to_s > speech_s {
+            true => from_s.max(speech_s - ONSET_S),
+            false => from_s,
+        };
         let whole: String = text.segments.iter().map(|segment| segment.text.as_str()).collect();
         let samples = part.spoken_samples();
         let is_longest = self.detected.as_ref().is_none_or(|(_, longest)| samples > *longest);
@@ -328,15 +337,15 @@ impl<V: VoiceDetector> Recording<V> {
         self.add_delta(delta, &mut events);
         if self.begin.segments {
             events.extend(text.segments.into_iter().map(|mut segment| {
-                segment.start_s += start_s;
                 segment.end_s += start_s;
+                segment.start_s = begin(segment.start_s + start_s, segment.end_s);
                 segment.seek = (start_s * 100.0).round() as u32;
                 TranscriptEvent::Segment(segment)
             }));
         }
         events.extend(text.words.into_iter().map(|mut word| {
-            word.start_s += start_s;
             word.end_s += start_s;
+            word.start_s = begin(word.start_s + start_s, word.end_s);
             TranscriptEvent::Word(word)
         }));
         events

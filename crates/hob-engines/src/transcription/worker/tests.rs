@@ -210,9 +210,8 @@ fn times_count_from_the_beginning_of_the_recording() {
             _ => {}
         }
     }
-    // The second part is short, so it begins where the first one ended: 9 frames of 32 ms after its last frame with speech,
-    // which is the 63rd.
-    assert_eq!(segments, [(0, 0), (2_304, 230)]);
+    // The second part begins where the first one ended, and its text 0.2 s before its first frame with speech at 5.984 s.
+    assert_eq!(segments, [(0, 0), (5_784, 230)]);
     assert_eq!(words, [[0, 500], [1_000, 1_500], [6_000, 6_500], [7_000, 7_500]]);
 }
 
