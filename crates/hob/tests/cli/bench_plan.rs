@@ -101,7 +101,7 @@ impl Drop for Mock {
 fn a_plan_goes_on_where_it_was_killed_and_repeats_nothing() {
     let user = User::new();
     // The permitted timing error is a share of the TTFT, so a high TTFT tolerates a busy machine.
-    let mock = Mock::start(&user, "ttft_ms=60,itl_ms=1,tokens=8,cache=true");
+    let mock = Mock::start(&user, "ttft_ms=200,itl_ms=1,tokens=8,cache=true");
     let matrix = "{kind: [llm], shape: [quick_word, quick_coding], concurrency: [1, 2]}";
     mock.plan(&user, &format!("matrix: {matrix}\nruns: {{min: 1, max: 1}}\n"));
     let records = user.path("work/bench/records");
