@@ -335,19 +335,22 @@ impl<V: VoiceDetector> Recording<V> {
         let delta = self.agreement.finish(&whole);
         let mut events = Vec::new();
         self.add_delta(delta, &mut events);
+        let mut words = text.words;
+        for word in &mut words {
+            word.end_s += start_s;
+            word.start_s = begin(word.start_s + start_s, word.end_s);
+        }
         if self.begin.segments {
+            let first_word_s = words.first().map_or(f64::INFINITY, |word| word.start_s);
             events.extend(text.segments.into_iter().map(|mut segment| {
+                let from_s = segment.start_s + start_s;
                 segment.end_s += start_s;
-                segment.start_s = begin(segment.start_s + start_s, segment.end_s);
+                segment.start_s = begin(from_s, segment.end_s).min(from_s.max(first_word_s));
                 segment.seek = (start_s * 100.0).round() as u32;
                 TranscriptEvent::Segment(segment)
             }));
         }
-        events.extend(text.words.into_iter().map(|mut word| {
-            word.end_s += start_s;
-            word.start_s = begin(word.start_s + start_s, word.end_s);
-            TranscriptEvent::Word(word)
-        }));
+        events.extend(words.into_iter().map(TranscriptEvent::Word));
         events
     }
 
@@ -398,7 +401,7 @@ impl<V: VoiceDetector> Recording<V> {
 
 #[cfg(test)]
 mod tests {
-    use hob_core::Segment;
+    use hob_core::{HeardWord, Segment};
 
     use super::*;
 
@@ -411,6 +414,36 @@ mod tests {
         }
 
         fn reset(&mut self) {}
+    }
+
+    #[test]
+    fn no_text_begins_long_before_the_first_speech_but_missed_words_keep_their_times() {
+        let begin = BeginTranscript { segments: true, words: true, ..BeginTranscript::default() };
+        let sample = |seconds: u64| seconds * u64::from(Sound::RATE_HZ);
+        // Words in a part whose first certain speech comes after 3 s, where they begin then, and the segment.
+        for (words, starts, segment_s) in [
+            (vec![(0.0, 3.4), (3.4, 3.8)], vec![2.8, 3.4], 2.8),
+            (vec![(0.5, 0.8), (2.9, 3.4)], vec![0.5, 2.9], 0.5),
+            (vec![], vec![], 2.8),
+        ] {
+            let word = |(start_s, end_s)| HeardWord { word: "a".to_owned(), start_s, end_s };
+            let words = words.into_iter().map(word).collect();
+            let segments = vec![Segment { end_s: 4.0, text: "a".to_owned(), ..Segment::default() }];
+            let text = WhisperText { segments, words, ..WhisperText::default() };
+            let (speech_start, speech_end) = (sample(3), sample(4));
+            let samples = vec![0.0; sample(4) as usize];
+            let part = SoundPart { start_sample: 0, speech_start, speech_end, samples };
+            let events = Recording::new(begin.clone(), Speech).add_part(&part, text);
+            let (mut found, mut segment) = (Vec::new(), None);
+            for event in events {
+                match event {
+                    TranscriptEvent::Word(word) => found.push(word.start_s),
+                    TranscriptEvent::Segment(one) => segment = Some(one.start_s),
+                    _ => {}
+                }
+            }
+            assert_eq!((found, segment), (starts, Some(segment_s)));
+        }
     }
 
     #[test]
