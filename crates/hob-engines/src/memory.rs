@@ -182,6 +182,20 @@ pub fn give_back() {
     }
 }
 
+/// From now on, blocks of at least 1 MiB go back to the system as soon as they are freed. By default, the limit of glibc's
+/// allocator follows the largest block that was freed, up to 32 MiB. Then each thread's heap keeps up to twice as much at its
+/// end, where [`give_back`] does not reach it.
+pub fn return_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: `mallopt` takes no pointer, and locks the allocator itself.
+        #[expect(unsafe_code, reason = "no safe function sets the allocator's limits")]
+        unsafe {
+            libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
+        }
+    }
+}
+
 #[cfg(all(test, target_os = "linux", target_env = "gnu"))]
 mod tests {
     use super::*;

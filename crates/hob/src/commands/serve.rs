@@ -54,6 +54,8 @@ Then open the address it prints, or:
     -d '{\"model\":\"tts-1\",\"voice\":\"alloy\",\"input\":\"Good evening.\"}'";
 
 pub(crate) fn run(args: &ServeArgs, globals: &Globals, printer: &Printer) -> CliResult<Exit> {
+    // Bodies of requests are large blocks.
+    hob_engines::memory::return_large_blocks();
     let app = App::open(globals, args.flags.clone(), printer)?;
     block_on(serve(&app))
 }

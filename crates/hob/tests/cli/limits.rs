@@ -23,14 +23,40 @@ fn address(served: &Served) -> &str {
     served.url.trim_start_matches("http://").trim_end_matches('/')
 }
 
-/// The peak memory of the server, in bytes.
+/// A size of the server that the system states, in bytes. `VmHWM` is its peak.
 #[cfg(target_os = "linux")]
-fn peak_bytes(served: &Served) -> usize {
+fn memory_bytes(served: &Served, name: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", served.child.id()));
     let status = status.expect("a status");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a size");
+    let line = status.lines().find(|line| line.starts_with(name)).expect("a size");
     let kib = line.split_whitespace().nth(1).and_then(|kib| kib.parse::<usize>().ok());
     kib.expect("a number") << 10
+}
+
+/// A request with this many bytes of small objects.
+#[cfg(target_os = "linux")]
+fn small_objects(bytes: usize) -> String {
+    format!(r#"{{"model":"any","messages":[{}]}}"#, vec!["{}"; bytes / 3].join(","))
+}
+
+/// Sends a chat request. Returns the status of the answer.
+#[cfg(target_os = "linux")]
+fn sent(served: &Served, body: &str) -> u16 {
+    let url = format!("{}v1/chat/completions", served.url);
+    let request = crate::real_server::agent().post(url).header("content-type", "application/json");
+    request.send(body).expect("an answer").status().as_u16()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_memory_of_large_bodies_is_given_back() {
+    let (_user, served) = Served::with(FIXED);
+    assert_eq!(served.get("health").status, 200);
+    let before = memory_bytes(&served, "RssAnon:");
+    let body = small_objects(28 * MIB);
+    (0..6).for_each(|_| assert_eq!(sent(&served, &body), 400));
+    let kept = memory_bytes(&served, "RssAnon:").saturating_sub(before);
+    assert!(kept < 16 * MIB, "{kept} bytes kept after six bodies of 28 MiB");
 }
 
 #[cfg(target_os = "linux")]
@@ -38,22 +64,15 @@ fn peak_bytes(served: &Served) -> usize {
 fn a_body_of_small_objects_takes_no_more_memory_than_its_text() {
     let (_user, served) = Served::with(FIXED);
     assert_eq!(served.get("health").status, 200);
-    let before = peak_bytes(&served);
-    let objects = vec!["{}"; 4 * MIB / 3].join(",");
-    let body = format!(r#"{{"model":"any","messages":[{objects}]}}"#);
-    let ask = || {
-        let url = format!("{}v1/chat/completions", served.url);
-        let request =
-            crate::real_server::agent().post(url).header("content-type", "application/json");
-        request.send(&body).expect("an answer").status().as_u16()
-    };
+    let before = memory_bytes(&served, "VmHWM:");
+    let body = small_objects(4 * MIB);
     thread::scope(|scope| {
-        let clients: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+        let clients: Vec<_> = (0..4).map(|_| scope.spawn(|| sent(&served, &body))).collect();
         for client in clients {
             assert_eq!(client.join().expect("no panic"), 400);
         }
     });
-    let grown = peak_bytes(&served) - before;
+    let grown = memory_bytes(&served, "VmHWM:") - before;
     assert!(grown < 64 * MIB, "{grown} bytes for four bodies of 4 MiB");
 }
 
@@ -84,12 +103,12 @@ fn send_most(address: String) -> JoinHandle<TcpStream> {
 fn many_large_bodies_share_one_budget_and_leave_the_server_answering() {
     let (_user, served) = Served::with(FIXED);
     assert_eq!(served.get("health").status, 200);
-    let before = peak_bytes(&served);
+    let before = memory_bytes(&served, "VmHWM:");
     let senders: Vec<_> = (0..16).map(|_| send_most(address(&served).to_owned())).collect();
     let sockets: Vec<TcpStream> =
         senders.into_iter().map(|sender| sender.join().expect("no panic")).collect();
     assert_eq!(served.get("health").status, 200);
-    let grown = peak_bytes(&served) - before;
+    let grown = memory_bytes(&served, "VmHWM:") - before;
     assert!(grown < 300 * MIB, "{grown} bytes for 16 bodies of 31 MiB");
     drop(sockets);
 }
