@@ -24,6 +24,10 @@ endif()
 if(GGML_VULKAN AND PROJECT_NAME STREQUAL "ggml")
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-include${CMAKE_CURRENT_LIST_DIR}/vulkan_before_272.hpp>")
 endif()
+# Its kernels for AMX.
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64" AND PROJECT_NAME STREQUAL "ggml")
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-include${CMAKE_CURRENT_LIST_DIR}/amx_tiles.hpp>")
+endif()
 # The libraries of a portable build are in one folder, together with GNU's OpenMP.
 if(GGML_BACKEND_DL)
   set(CMAKE_INSTALL_RPATH "$ORIGIN")
