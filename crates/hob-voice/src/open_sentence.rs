@@ -11,6 +11,10 @@ const TELEPHONE: [&str; 2] = ["phon", "fon"];
 const CLAUSE_WORDS_MAX: usize = 7;
 /// Words of a subject without its verb. A longer one is likely to have a verb that no list names.
 const SUBJECT_WORDS_MAX: usize = 10;
+/// A number that counts what follows is one of the first words: "The last four letters on the plate are".
+const COUNT_WITHIN_WORDS: usize = 5;
+/// Words of a sentence that is taken back, with those that take it back. Shorter ones are answers: "No, I'm sorry".
+const CORRECTED_WORDS_MIN: usize = 5;
 /// Marks after which a question or an exclamation is complete.
 const COMPLETE_MARKS: [char; 4] = ['?', '!', '？', '！'];
 /// Marks after which more must follow. Without the semicolon, which ends a question in Greek.
@@ -29,6 +33,10 @@ pub(crate) enum OpenEnd {
     Several,
     /// It names one of two: "The difference between a crocodile".
     Pair,
+    /// It names fewer things than it counts: "The last four letters are M, X".
+    Count,
+    /// It takes back what it said: "Book a table for two, no, sorry".
+    Correction,
     /// It asks for time: "Let me think".
     Hold,
     /// It only announces: "My name is".
@@ -66,21 +74,23 @@ pub(crate) fn open_end(text: &str, language: Option<&str>) -> Option<OpenEnd> {
         return sentence.is_cut_question(known).then_some(OpenEnd::LastWord);
     }
     let rules = [
-        (OpenEnd::Digits, sentence.lacks_digits(known)),
+        (OpenEnd::Digits, sentence.lacks_digits(known) || sentence.lacks_characters(known)),
         (OpenEnd::Several, sentence.lacks_others(known)),
         (OpenEnd::Pair, sentence.lacks_partner(known)),
+        (OpenEnd::Count, sentence.lacks_counted(known)),
+        (OpenEnd::Correction, sentence.ends_in_correction(known)),
         (OpenEnd::Hold, sentence.is_one_of(known.holds, known)),
         (OpenEnd::Announcement, sentence.is_one_of(known.announcements, known)),
         (OpenEnd::Subject, sentence.lacks_verb(known)),
         (OpenEnd::LastWord, sentence.ends_openly(known)),
         (OpenEnd::FirstStep, sentence.is_first_step(known)),
-        (OpenEnd::Clause, sentence.lacks_main_clause(known)),
+        (OpenEnd::Clause, sentence.lacks_main_clause(known) || sentence.is_bare_clause(known)),
     ];
     rules.into_iter().find(|(_, applies)| *applies).map(|(reason, _)| reason)
 }
 
 /// Whether more may follow a sentence that is complete: further things or steps ("I need eggs"), the rest of a code
-/// ("It is 7-9"), or words before the mark that ends it.
+/// ("It is 7-9"), words before the mark that ends it, or after words that seldom end one.
 ///
 /// `language` is as in [`open_end`].
 pub(crate) fn may_go_on(text: &str, language: Option<&str>) -> bool {
@@ -92,9 +102,13 @@ pub(crate) fn may_go_on(text: &str, language: Option<&str>) -> bool {
     }
     let (sentence, lower) = (Sentence::last_of(bare), bare.to_lowercase());
     let has_last_link = lower.split(is_mark).any(|word| has(known.last_links, word));
+    let names_things = || {
+        begins_list(&lower, known) || sentence.ends_in_thing(known) || sentence.begins_steps(known)
+    };
     sentence.lacks_mark()
         || sentence.ends_in_groups(known)
-        || !has_last_link && (begins_list(&lower, known) || sentence.begins_steps(known))
+        || sentence.is_unlikely_end(known)
+        || !has_last_link && names_things()
 }
 
 /// The last sentence of a text.
@@ -153,7 +167,8 @@ impl Sentence<'_> {
         known.pairs.iter().any(|(opening, partners)| {
             let opening = format!(" {opening} ");
             let rest = text.rfind(&opening).map(|at| &text[at + opening.len()..]);
-            rest.is_some_and(|rest| !rest.split(' ').any(|word| has(partners, word)))
+            let is_partner = |word: &str| has(partners, word) || word.contains('@');
+            rest.is_some_and(|rest| !rest.split(' ').any(is_partner))
         })
     }
 
@@ -172,6 +187,23 @@ impl Sentence<'_> {
         digits > 0 && known.announced.iter().any(is_short)
     }
 
+    /// "My postcode is BS8", of which letters count, too.
+    fn lacks_characters(&self, known: &OpenWords) -> bool {
+        let length_of = |(word, lower): (&&str, &String)| {
+            let length =
+                word.split('-').map(|part| if is_code(part) { part.len() } else { 0 }).sum();
+            digits_of(lower, known).or((length > 0).then_some(length))
+        };
+        let lengths = self.words.iter().zip(&self.lower).rev().map_while(length_of);
+        let lengths: Vec<usize> = lengths.collect();
+        let before = format!(" {}", self.lower[..self.lower.len() - lengths.len()].join(" "));
+        let characters: usize = lengths.iter().sum();
+        let is_short = |(words, wanted): &(&str, usize)| {
+            characters < *wanted && before.ends_with(&format!(" {words}"))
+        };
+        characters > 0 && known.announced_codes.iter().any(is_short)
+    }
+
     /// "The phone number is 112": a known number that is shorter than others. A person's own number is not one of them.
     fn is_service(&self, numbers: &[String], known: &OpenWords) -> bool {
         let number: String = numbers.concat().chars().filter(|c| c.is_ascii_digit()).collect();
@@ -187,7 +219,12 @@ impl Sentence<'_> {
         if has(known.last, last) || self.ends_with(known.last_phrases) {
             return !has(known.mentions, before);
         }
-        let is_link = !self.has_full_stop && has(known.links, last);
+        let is_command = self.is_command(known);
+        if is_command && has(known.relative_ends, last) && !has(known.persons, before) {
+            return true;
+        }
+        let is_link = !self.has_full_stop && has(known.links, last)
+            || is_command && has(known.command_links, last) && !has(known.persons, before);
         let has_one_of = |list: &str| self.lower.iter().any(|word| has(list, word));
         // A later subject may begin a relative clause: "Play the song I asked for". A verb needs more: "The song I like is".
         let ends_clause = || {
@@ -198,6 +235,8 @@ impl Sentence<'_> {
             || has(known.pronouns, first)
             || [known.subjects, known.pronouns].iter().any(|list| has(list, before))
             || has_one_of(known.relatives)
+            // "Bring something heavy to hide under".
+            || is_command && self.lower.iter().rev().nth(2).is_some_and(|word| has(known.infinitive, word))
             || !has(known.verbs, last) && ends_clause();
         is_link && !may_be_last
     }
@@ -253,6 +292,89 @@ impl Sentence<'_> {
             && !rest.iter().skip(1).any(is_of_main)
     }
 
+    /// Whether it is a clause such as "Even though it rained" or "Every time the bins go out".
+    fn is_bare_clause(&self, known: &OpenWords) -> bool {
+        let words = self.without_leads(known);
+        let Some(rest) = words_after(known.long_clauses, words) else { return false };
+        let is_subject = |word: &String| has(known.subjects, word);
+        let is_of_main = |word: &String| has(known.main_clause, word) || has(known.commands, word);
+        (3..SUBJECT_WORDS_MAX).contains(&rest.len())
+            && !self.text.contains(',')
+            && !rest.iter().skip(1).any(is_subject)
+            // After the verb of the clause.
+            && !rest.iter().skip(2).any(is_of_main)
+    }
+
+    /// Whether it tells someone to do something: "Move the chair".
+    fn is_command(&self, known: &OpenWords) -> bool {
+        self.without_leads(known).first().is_some_and(|first| has(known.imperatives, first))
+    }
+
+    /// "The last four letters are M, X": a number, a verb, and fewer things than that.
+    fn lacks_counted(&self, known: &OpenWords) -> bool {
+        let count_of = |(at, word): (usize, &String)| {
+            let place = known.counts.split(' ').position(|number| number == word);
+            Some((at, place.map(|place| place + 2).or_else(|| word.parse().ok())?))
+        };
+        let first_words = self.lower.iter().enumerate().take(COUNT_WITHIN_WORDS).skip(1);
+        let Some((at, count)) = first_words.filter_map(count_of).next() else { return false };
+        let is_verb = |word: &String| has(known.counting_verbs, word);
+        let Some(verb) = self.lower.iter().skip(at).position(is_verb).map(|place| at + place)
+        else {
+            return false;
+        };
+        let named: Vec<&str> = self.text.split_whitespace().skip(verb + 1).collect();
+        let commas = named.iter().filter(|word| word.ends_with(',')).count();
+        let is_read = self.lower[at..verb].iter().any(|word| has(known.counted, word));
+        let things = match commas {
+            0 => named.iter().map(|word| things_in(word)).sum(),
+            commas => commas + 1,
+        };
+        // "My two brothers are tall" describes both.
+        (commas > 0 || is_read)
+            && (1..count).contains(&things)
+            && !self.lower[verb..].iter().any(|word| has(known.last_links, word))
+    }
+
+    /// "Wake me at six, no, sorry". "I cannot come, no, sorry" is an answer.
+    fn ends_in_correction(&self, known: &OpenWords) -> bool {
+        let is_person = |first: &String| has(known.subjects, first) || has(known.pronouns, first);
+        let is_answer = self.without_leads(known).first().is_none_or(is_person);
+        let ends = phrases(known.command_corrections);
+        let has_end = |end: &str| self.text.to_lowercase().ends_with(&format!(", {end}"));
+        let is_taken_back = !is_answer && self.ends_with(known.corrections)
+            || self.is_command(known) && ends.into_iter().any(has_end);
+        self.lower.len() >= CORRECTED_WORDS_MIN && is_taken_back
+    }
+
+    /// Whether its last words seldom end a sentence, or its first words seldom begin a complete one.
+    fn is_unlikely_end(&self, known: &OpenWords) -> bool {
+        let words = self.without_leads(known);
+        let ([first, .., last], true) = (words, words.len() > 2) else { return false };
+        let has_comma = self.text.contains(',');
+        let has_relative = || words[1..].iter().any(|word| has(known.relative_subjects, word));
+        has(known.prepositions, last)
+            || words_after(known.beginnings, words).is_some() && !has_comma
+            || has(known.articles, first) && has_relative() && !has_comma
+    }
+
+    /// Whether its last thing is named after a comma: "Are carrots, parsnips". A name there may be that of the listener.
+    fn ends_in_thing(&self, known: &OpenWords) -> bool {
+        let Some((before, thing)) = self.text.rsplit_once(',') else { return false };
+        let is_name = thing.trim_start().starts_with(char::is_uppercase);
+        let (before, thing) = (before.to_lowercase(), thing.to_lowercase());
+        let is_other = |word: &str| {
+            [known.leads, known.no_things, known.subjects].iter().any(|list| has(list, word))
+        };
+        let is_answer = before.split(is_mark).all(|word| has(known.leads, word));
+        let is_listener = is_name && before.contains(' ') && !before.contains(',');
+        !known.last_links.is_empty()
+            && !is_answer
+            && !is_listener
+            && thing.split_whitespace().count() <= 2
+            && !thing.split_whitespace().any(is_other)
+    }
+
     fn lacks_verb(&self, known: &OpenWords) -> bool {
         let words = self.without_leads(known);
         let text = words.join(" ");
@@ -277,6 +399,16 @@ impl Sentence<'_> {
 /// Without the marks that may follow the end of a sentence.
 fn without_closings(text: &str) -> &str {
     text.trim_end_matches(|c: char| c.is_whitespace() || "\"”“»«)]".contains(c))
+}
+
+/// The words after the longest of these phrases with which a sentence begins.
+fn words_after<'a>(list: &str, words: &'a [String]) -> Option<&'a [String]> {
+    let length = |phrase: &str| {
+        let phrase: Vec<&str> = phrase.split(' ').collect();
+        (words.len() >= phrase.len() && words.iter().zip(&phrase).all(|(a, b)| a == b))
+            .then_some(phrase.len())
+    };
+    phrases(list).filter_map(length).max().map(|length| &words[length..])
 }
 
 /// Whether a character belongs to no word.
@@ -304,6 +436,16 @@ fn begins_list(text: &str, known: &OpenWords) -> bool {
     };
     let mut named = things.iter().chain(pieces[head + 1..].iter().flatten());
     things.len() <= 2 && !named.any(|word| has(known.no_things, word))
+}
+
+/// Things that a word of a list without commas stands for: three in "M-X-O" and in "MXO".
+fn things_in(word: &str) -> usize {
+    if is_code(word) { word.len() } else { word.split('-').count() }
+}
+
+/// Whether it has only digits and capital letters.
+fn is_code(word: &str) -> bool {
+    word.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
 }
 
 /// Digits that a word stands for. `None`: it is not a number.

@@ -1,12 +1,12 @@
 //! Phrases as Whisper writes them: those after which more must follow, with the reason, and those that delay no answer.
 
 use super::OpenEnd::{
-    Announcement, Bracket, Clause, Digits, FirstStep, Hold, LastWord, Pair, Punctuation, Several,
-    Subject,
+    Announcement, Bracket, Clause, Correction, Count, Digits, FirstStep, Hold, LastWord, Pair,
+    Punctuation, Several, Subject,
 };
 use super::{OpenEnd, may_go_on, open_end};
 
-const OPEN: [(&str, &str, OpenEnd); 144] = [
+const OPEN: [(&str, &str, OpenEnd); 175] = [
     ("en", "I need eggs,", Punctuation),
     ("en", "Can you tell me...", Punctuation),
     ("en", "The name of the film was…", Punctuation),
@@ -154,10 +154,45 @@ const OPEN: [(&str, &str, OpenEnd); 144] = [
     ("en", "My favorite thing that you cook for us was", LastWord),
     ("en", "Can you open the?", LastWord),
     ("en", "Okay, did you see my?", LastWord),
+    // Commands that end in a preposition or a relative word, with a full stop, too.
+    ("en", "Put the lamp on at.", LastWord),
+    ("en", "Okay, send the photos to.", LastWord),
+    ("en", "Play the album by.", LastWord),
+    ("en", "Read the story about the girl whose.", LastWord),
+    ("en", "Send a message saying.", LastWord),
+    // Corrections.
+    ("en", "Wake me up at six, no, sorry.", Correction),
+    ("en", "Order four of the small ones, no wait.", Correction),
+    ("en", "The party is on Friday, or rather.", Correction),
+    ("en", "Turn on the lamp in the hall, no.", Correction),
+    // Fewer things than are counted.
+    ("en", "The first three letters are B.", Count),
+    ("en", "The last 4 digits are 7-2", Count),
+    ("en", "My three best friends are Anna, Tom.", Count),
+    ("en", "The five things we need are soap, rope, candles.", Count),
+    ("en", "The sort code is 20-14.", Digits),
+    ("en", "My postcode is BS8.", Digits),
+    ("en", "The flight number is U2", Digits),
+    ("en", "The booking reference is K-L.", Digits),
+    ("en", "My mobile's 079.", Digits),
+    ("en", "My email address is Anna.", Pair),
+    ("en", "Please write to Mister.", LastWord),
+    ("en", "It was just as", LastWord),
+    ("en", "Navigate to 22", Digits),
+    // Clauses without a main clause, whatever their subject.
+    ("en", "Even though the shop was closed.", Clause),
+    ("en", "Every time the phone rings", Clause),
+    ("en", "By the time the train arrived.", Clause),
+    ("en", "Whether my sister comes home", Clause),
+    ("en", "According to the man at the counter.", Clause),
+    ("en", "Either we walk to the lake.", Pair),
+    ("en", "Not only did the bus break down.", Pair),
+    ("en", "Well, I mean.", Announcement),
+    ("en", "So, what happened was.", Announcement),
 ];
 
 /// In any language.
-const COMPLETE: [(&str, &str); 266] = [
+const COMPLETE: [(&str, &str); 294] = [
     ("en", ""),
     ("en", "Yes."),
     ("en", "Yes"),
@@ -432,6 +467,34 @@ const COMPLETE: [(&str, &str); 266] = [
     ("en", "Please spell their."),
     ("en", "Could you pronounce the word despite?"),
     ("en", "Is it spelled with an a?"),
+    ("en", "Find out which."),
+    ("en", "Show me which."),
+    ("en", "Play the song from the film that I spoke of."),
+    ("en", "Bring a bag to carry it with."),
+    ("en", "Call the number it came from."),
+    ("en", "Help me to."),
+    ("en", "Turn it on."),
+    ("en", "I don't need it, no, sorry."),
+    ("en", "No, I'm sorry."),
+    ("en", "That's what I mean."),
+    ("en", "The three letters are B, M and W."),
+    ("en", "The last four digits are 7-2-0-1."),
+    ("en", "My two brothers are tall."),
+    ("en", "The two of them are here."),
+    ("en", "The four seasons are spring, summer, autumn, winter."),
+    ("en", "Even though the shop was closed, we found bread."),
+    ("en", "Every time the phone rings she is out."),
+    ("en", "As soon as possible."),
+    ("en", "As soon as you can."),
+    ("en", "Even so."),
+    ("en", "I don't like either."),
+    ("en", "Either we walk or we take the bus."),
+    ("en", "The sort code is 20-14-53."),
+    ("en", "My postcode is BS8 2LT."),
+    ("en", "The flight number is BA249."),
+    ("en", "The flight is delayed."),
+    ("en", "My mobile's broken."),
+    ("en", "My email address is anna@example.com."),
 ];
 
 #[test]
@@ -500,6 +563,19 @@ fn a_list_steps_or_a_code_may_go_on_after_a_complete_sentence() {
         ("en", "I need vitamin A.", false),
         ("en", "The temperature is a zero.", false),
         ("en", "Is it 3-1?", false),
+        // Words that seldom end a sentence, or begin a complete one.
+        ("en", "That's the chair I sat at.", true),
+        ("en", "When the rain stops.", true),
+        ("en", "The man who called.", true),
+        ("en", "Are carrots, parsnips.", true),
+        ("en", "Rome, Vienna.", true),
+        ("en", "When the rain stops, we leave.", false),
+        ("en", "The man is here.", false),
+        ("en", "Are carrots, parsnips or leeks cheaper.", false),
+        ("en", "Turn it off.", false),
+        ("en", "Yes, of course.", false),
+        ("en", "Good morning, Ann.", false),
+        ("en", "A coffee, please.", false),
     ] {
         assert_eq!(may_go_on(text, Some(language)), expected, "{language}: {text}");
         assert!(!may_go_on(text, None), "{text}");

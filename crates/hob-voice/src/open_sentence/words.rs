@@ -23,6 +23,16 @@ pub(super) struct OpenWords {
     /// may also end one after `pronouns`.
     pub(super) links: &'static str,
     pub(super) relatives: &'static str,
+    /// The word before the verb of "a lot to talk about".
+    pub(super) infinitive: &'static str,
+    /// First words of commands.
+    pub(super) imperatives: &'static str,
+    /// Words that end no command, even with a full stop, except after `persons` ("Help me to") and where `links` may end a
+    /// sentence, too.
+    pub(super) command_links: &'static str,
+    /// Words that end no command, except after `persons` ("Show me which").
+    pub(super) relative_ends: &'static str,
+    pub(super) persons: &'static str,
     pub(super) pronouns: &'static str,
     /// Words before a word that is only mentioned: "Can you spell because?"
     pub(super) mentions: &'static str,
@@ -31,6 +41,8 @@ pub(super) struct OpenWords {
     /// First words of subordinate clauses, if a word of `subjects` follows.
     pub(super) clauses: &'static str,
     pub(super) subjects: &'static str,
+    /// Beginnings of subordinate clauses that are seldom an answer, whatever their subject.
+    pub(super) long_clauses: &'static str,
     /// Words of a main clause that follows a clause without a comma, in addition to `commands` and `questions`.
     pub(super) main_clause: &'static str,
     /// How a long subject begins, and the words of which one must follow. An empty list allows every word.
@@ -50,11 +62,21 @@ pub(super) struct OpenWords {
     pub(super) several: &'static [(&'static str, &'static str)],
     /// Words by which one description is meant for several things: "All colours are red".
     pub(super) all: &'static str,
+    /// Numbers from two on, and the verbs that may follow: "The last four letters on the plate are".
+    pub(super) counts: &'static str,
+    pub(super) counting_verbs: &'static str,
+    /// What is counted and then read, so that one of them is not a description: "The four letters are M".
+    pub(super) counted: &'static str,
+    /// Last words by which a person takes back what was said, and the end of a command that does so.
+    pub(super) corrections: &'static str,
+    pub(super) command_corrections: &'static str,
     /// What is said before the first of two things, and the words of which one must follow. Some stand for several
     /// things: "between a group of trees".
     pub(super) pairs: &'static [(&'static str, &'static str)],
     /// What is said before a number, and the digits that such a number has at least.
     pub(super) announced: &'static [(&'static str, usize)],
+    /// What is said before a code with letters, and the characters that such a code has at least.
+    pub(super) announced_codes: &'static [(&'static str, usize)],
     /// Telephone numbers of emergency and information services, which have fewer digits than `announced` says.
     pub(super) services: &'static str,
     /// Words by which an announced number is the speaker's.
@@ -75,6 +97,13 @@ pub(super) struct OpenWords {
     pub(super) no_things: &'static str,
     /// Words before the last of several things or steps.
     pub(super) last_links: &'static str,
+    /// Words after which a sentence may go on, although it may end with them: "That's the chair I sat at".
+    pub(super) prepositions: &'static str,
+    /// Beginnings of clauses that may be an answer ("When the rain stops") or go on.
+    pub(super) beginnings: &'static str,
+    /// Words that begin a subject, and those that begin a clause of it: "The man who called".
+    pub(super) articles: &'static str,
+    pub(super) relative_subjects: &'static str,
 }
 
 /// The table of a language, by its code ("en", "en-US") or its English name.
