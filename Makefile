@@ -194,7 +194,7 @@ test-calls: models ## check 10,000 tool calls of models with random weights; tak
 	HOB_TEST_CALLS=10000 cargo test --locked --workspace --lib random_calls -- --nocapture
 
 .PHONY: test-turns
-test-turns: models ## count how often a turn ends in a pause of 155 held-out sentences; takes minutes
+test-turns: models ## count how often a turn ends in a pause of 215 held-out sentences; takes minutes
 	HOB_TEST_TURNS=yes cargo test --locked --workspace --lib smart_turn_waits -- --nocapture
 
 .PHONY: test-open-webui

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::SMART_TURN;
 use super::clips::{CLIPS, Kind, PAUSES_S, VOICES};
-use super::held_out::{HELD_OUT, SECOND_HELD_OUT, THIRD_HELD_OUT};
+use super::held_out::{FOURTH_HELD_OUT, HELD_OUT, SECOND_HELD_OUT, THIRD_HELD_OUT};
 use super::sessions::Sessions;
 use super::speaker::{Cut, Recording, record};
 use crate::test_home::{optional_setting, stored};
@@ -157,7 +157,7 @@ fn smart_turn_waits_in_pauses_and_ends_complete_sentences_soon() {
     assert!(with_words_s <= quick_s + 3.0 * FRAME_S, "median {with_words_s} s with words");
     if optional_setting("HOB_TEST_TURNS").is_some() {
         for (cut, most) in HELD_OUT_CUT_INS_MAX {
-            let sets = [&HELD_OUT[..], &SECOND_HELD_OUT, &THIRD_HELD_OUT];
+            let sets = [&HELD_OUT[..], &SECOND_HELD_OUT, &THIRD_HELD_OUT, &FOURTH_HELD_OUT];
             for (clips, most) in sets.into_iter().zip(most) {
                 println!("{} clips, {cut:?}", clips.len());
                 let [.., (held_out, _)] = measured(clips, cut, false);
@@ -174,7 +174,9 @@ const CUT_INS_MAX: f32 = 0.4;
 /// "My telephone number is five five five", "First open the window" and "The reason why I am calling" are known to be open.
 /// "I need eggs" and "I play tennis" are in doubt until 1 s of silence, because no answer comes in these tests.
 const CUT_INS_WITH_WORDS_MAX: f32 = 0.08;
-/// With words, the share of the clips with pauses of the three sets of `make test-turns`: 40, 55 and 60. Measured: 2, 4 and 4,
-/// and between words 8, 6 and 7, because more sentences sound complete if no next word has begun.
-const HELD_OUT_CUT_INS_MAX: [(Cut, [f32; 3]); 2] =
-    [(Cut::InNextWord, [0.075, 0.1, 0.085]), (Cut::BetweenWords, [0.225, 0.15, 0.135])];
+/// With words, the share of the clips with pauses of the four sets of `make test-turns`: 40, 55, 60 and 60. Measured: 2, 3, 1 and 1,
+/// and between words 8, 4, 3 and 3, because more sentences sound complete if no next word has begun. One more each is permitted.
+const HELD_OUT_CUT_INS_MAX: [(Cut, [f32; 4]); 2] = [
+    (Cut::InNextWord, [0.075, 0.075, 0.04, 0.04]),
+    (Cut::BetweenWords, [0.225, 0.095, 0.07, 0.07]),
+];
